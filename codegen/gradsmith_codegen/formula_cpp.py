@@ -67,7 +67,7 @@ def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
     for index, dims in enumerate(counts, len(op.scalars)):
         found[count_name(dims)] = scalar(f"scalars[{index}]", False)
     for index, tensor in enumerate(op.read_inputs):
-        found[tensor.name] = Code(f"in[{index}]", Precedence.CALL)
+        found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask)
     return found
 
 

@@ -48,6 +48,7 @@ class FormulaData:
     broadcast: list[str] = field(default_factory=list)  # inputs
     # Inputs that broadcast together to the dims of all places.
     joined: list[str] = field(default_factory=list)
+    masks: list[str] = field(default_factory=list)
     # Nodes of the operator that this one is the gradient of: what it gives must be a number.
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
@@ -69,6 +70,7 @@ def of(op: Op, forward: Op | None) -> FormulaData:
     data.broadcast = [tensor.name for tensor in op.inputs if tensor.shape != whole]
     together = broadcasting.joined(op, whole)
     data.joined = [one.name for one in op.inputs if len(one.shape) == 1 and one.shape[0].symbol in together]
+    data.masks = [tensor.name for tensor in op.masks]
     inputs = {tensor.name for tensor in op.inputs}
     if forward and {tensor.name for tensor in forward.inputs} <= inputs:
         results = {tensor.name for tensor in forward.outputs}

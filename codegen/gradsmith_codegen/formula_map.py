@@ -62,6 +62,8 @@ def _tensor_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
         return f"a map has single tensors, and '{tensor.name}' is a list"
     if tensor.may_be_on_host:
         return f"a map reads its inputs on the device, and '{tensor.name}' may lie on the host"
+    if tensor.is_mask and tensor in op.inputs:
+        return ""
     if tensor.type != whole.type:
         return (
             f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{whole.name}' {whole.type}"

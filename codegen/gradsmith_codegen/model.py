@@ -185,6 +185,11 @@ class Tensor(Located):
     may_be_on_host: bool = False  # an input, a number, that may lie on the host on every backend
 
     @property
+    def is_mask(self) -> bool:
+        """Its elements are truth values."""
+        return self.type == DataType.BOOL.value
+
+    @property
     def shape_source(self) -> str:
         """The tensor whose shape stands for its own; empty where it has one."""
         return self.like or self.shape_of
@@ -390,6 +395,11 @@ class Op(Located):
     def read_inputs(self) -> list[Tensor]:
         """The inputs whose data are read."""
         return [tensor for tensor in self.inputs if not tensor.shape_only]
+
+    @property
+    def masks(self) -> list[Tensor]:
+        """The inputs that formulas read as truth values."""
+        return [tensor for tensor in self.read_inputs if tensor.is_mask]
 
     @property
     def has_sums(self) -> bool:

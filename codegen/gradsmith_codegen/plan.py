@@ -211,6 +211,17 @@ class OpPlan:
         """What the formulas read and write, in the pattern's order."""
         return self.steps.schedule.operands if self.steps else [*self.op.read_inputs, *self.op.outputs]
 
+    @property
+    def masks(self) -> str:
+        """In C++ the set of a map's inputs that are masks; empty where there are none."""
+        bits = sum(1 << place for place, one in enumerate(self.operands) if one.is_mask)
+        return bin(bits) if bits else ""
+
+    @property
+    def lead(self) -> int:
+        """The first operand that is no mask."""
+        return next(place for place, one in enumerate(self.operands) if not one.is_mask)
+
     @cached_property
     def oracle(self) -> FormulaData:
         """What the tests' oracle is made of where there are formulas."""

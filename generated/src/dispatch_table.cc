@@ -457,317 +457,555 @@ constinit const std::int32_t kEntryLine = 990;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1004
-namespace generated::add_stub {
+// ops.yaml:1002
+namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1004;
+constinit const std::int32_t kEntryLine = 1002;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::add_stub
+}  // namespace generated::tan_stub
 
-// ops.yaml:1027
-namespace generated::add_grad_stub {
+// ops.yaml:1012
+namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1027;
+constinit const std::int32_t kEntryLine = 1012;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::add_grad_stub
+}  // namespace generated::tan_grad_stub
 
-// ops.yaml:1045
-namespace generated::sub_stub {
+// ops.yaml:1023
+namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1045;
+constinit const std::int32_t kEntryLine = 1023;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::sub_stub
+}  // namespace generated::asin_stub
 
-// ops.yaml:1057
-namespace generated::sub_grad_stub {
+// ops.yaml:1033
+namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1057;
+constinit const std::int32_t kEntryLine = 1033;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::sub_grad_stub
+}  // namespace generated::asin_grad_stub
 
-// ops.yaml:1070
-namespace generated::mul_stub {
+// ops.yaml:1044
+namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1070;
+constinit const std::int32_t kEntryLine = 1044;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_stub
+}  // namespace generated::acos_stub
 
-// ops.yaml:1080
-namespace generated::mul_grad_stub {
+// ops.yaml:1054
+namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1080;
+constinit const std::int32_t kEntryLine = 1054;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_grad_stub
+}  // namespace generated::acos_grad_stub
+
+// ops.yaml:1065
+namespace generated::sinh_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1065;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sinh_stub
+
+// ops.yaml:1075
+namespace generated::sinh_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1075;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sinh_grad_stub
+
+// ops.yaml:1086
+namespace generated::cosh_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1086;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::cosh_stub
 
 // ops.yaml:1096
-namespace generated::div_stub {
+namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1096;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::cosh_grad_stub
+
+// ops.yaml:1107
+namespace generated::expm1_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1107;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::expm1_stub
+
+// ops.yaml:1117
+namespace generated::expm1_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1117;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::expm1_grad_stub
+
+// ops.yaml:1128
+namespace generated::log1p_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1128;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log1p_stub
+
+// ops.yaml:1138
+namespace generated::log1p_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1138;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log1p_grad_stub
+
+// ops.yaml:1151
+namespace generated::add_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1151;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::add_stub
+
+// ops.yaml:1174
+namespace generated::add_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1174;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::add_grad_stub
+
+// ops.yaml:1192
+namespace generated::sub_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1192;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_stub
+
+// ops.yaml:1204
+namespace generated::sub_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1204;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_grad_stub
+
+// ops.yaml:1217
+namespace generated::mul_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1217;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_stub
+
+// ops.yaml:1227
+namespace generated::mul_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1227;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_grad_stub
+
+// ops.yaml:1243
+namespace generated::div_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1243;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1106
+// ops.yaml:1253
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1106;
+constinit const std::int32_t kEntryLine = 1253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1120
+// ops.yaml:1267
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1120;
+constinit const std::int32_t kEntryLine = 1267;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1130
+// ops.yaml:1277
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1130;
+constinit const std::int32_t kEntryLine = 1277;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1144
+// ops.yaml:1291
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1144;
+constinit const std::int32_t kEntryLine = 1291;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1154
+// ops.yaml:1301
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1154;
+constinit const std::int32_t kEntryLine = 1301;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1168
+// ops.yaml:1315
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1168;
+constinit const std::int32_t kEntryLine = 1315;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1178
+// ops.yaml:1325
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1178;
+constinit const std::int32_t kEntryLine = 1325;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1191
-namespace generated::max_pool_stub {
+// ops.yaml:1338
+namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1191;
+constinit const std::int32_t kEntryLine = 1338;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_stub
-
-// ops.yaml:1225
-namespace generated::max_pool_xy_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1225;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_xy_grad_stub
-
-// ops.yaml:1244
-namespace generated::max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1244;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_grad_stub
-
-// ops.yaml:1275
-namespace generated::average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1275;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_stub
-
-// ops.yaml:1306
-namespace generated::average_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1306;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_grad_stub
-
-// ops.yaml:1322
-namespace generated::global_max_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1322;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_stub
-
-// ops.yaml:1344
-namespace generated::global_max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1344;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_grad_stub
+}  // namespace generated::where_stub
 
 // ops.yaml:1360
-namespace generated::global_average_pool_stub {
+namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1360;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_stub
+}  // namespace generated::where_grad_stub
 
-// ops.yaml:1373
-namespace generated::global_average_pool_grad_stub {
+// ops.yaml:1379
+namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1373;
+constinit const std::int32_t kEntryLine = 1379;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_grad_stub
+}  // namespace generated::bias_relu_stub
 
-// ops.yaml:1388
-namespace generated::softmax_stub {
+// ops.yaml:1399
+namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1388;
+constinit const std::int32_t kEntryLine = 1399;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_stub
+}  // namespace generated::bias_relu_grad_stub
 
 // ops.yaml:1417
-namespace generated::softmax_grad_stub {
+namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1417;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_grad_stub
+}  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1449
-namespace generated::log_softmax_stub {
+// ops.yaml:1429
+namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1449;
+constinit const std::int32_t kEntryLine = 1429;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::log_softmax_stub
+}  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1464
-namespace generated::log_softmax_grad_stub {
+// ops.yaml:1444
+namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1464;
+constinit const std::int32_t kEntryLine = 1444;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::log_softmax_grad_stub
+}  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1481
-namespace generated::layer_normalization_stub {
+// ops.yaml:1456
+namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1481;
-extern const std::array<Row, 18> kRows;
-}  // namespace generated::layer_normalization_stub
-
-// ops.yaml:1519
-namespace generated::layer_normalization_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1519;
-extern const std::array<Row, 18> kRows;
-}  // namespace generated::layer_normalization_grad_stub
-
-// ops.yaml:1543
-namespace generated::simplified_layer_normalization_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1543;
-extern const std::array<Row, 18> kRows;
-}  // namespace generated::simplified_layer_normalization_stub
-
-// ops.yaml:1561
-namespace generated::simplified_layer_normalization_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1561;
-extern const std::array<Row, 18> kRows;
-}  // namespace generated::simplified_layer_normalization_grad_stub
-
-// ops.yaml:1583
-namespace generated::reduce_sum_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1583;
+constinit const std::int32_t kEntryLine = 1456;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_sum_stub
+}  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1606
-namespace generated::reduce_sum_grad_stub {
+// ops.yaml:1473
+namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1606;
+constinit const std::int32_t kEntryLine = 1473;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_sum_grad_stub
+}  // namespace generated::bias_silu_stub
 
-// ops.yaml:1621
-namespace generated::reduce_mean_stub {
+// ops.yaml:1485
+namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1621;
+constinit const std::int32_t kEntryLine = 1485;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_mean_stub
+}  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1635
-namespace generated::reduce_mean_grad_stub {
+// ops.yaml:1500
+namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1635;
+constinit const std::int32_t kEntryLine = 1500;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_mean_grad_stub
+}  // namespace generated::glu_stub
+
+// ops.yaml:1517
+namespace generated::glu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1517;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::glu_grad_stub
+
+// ops.yaml:1535
+namespace generated::re_glu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1535;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::re_glu_stub
+
+// ops.yaml:1546
+namespace generated::re_glu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1546;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::re_glu_grad_stub
+
+// ops.yaml:1559
+namespace generated::swi_glu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1559;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::swi_glu_stub
+
+// ops.yaml:1570
+namespace generated::swi_glu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1570;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::swi_glu_grad_stub
+
+// ops.yaml:1584
+namespace generated::ge_glu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1584;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::ge_glu_stub
+
+// ops.yaml:1596
+namespace generated::ge_glu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1596;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::ge_glu_grad_stub
+
+// ops.yaml:1611
+namespace generated::dropout_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1611;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::dropout_stub
+
+// ops.yaml:1627
+namespace generated::dropout_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1627;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::dropout_grad_stub
 
 // ops.yaml:1647
-namespace generated::reduce_l1_stub {
+namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1647;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_stub
+}  // namespace generated::max_pool_stub
 
-// ops.yaml:1659
-namespace generated::reduce_l1_grad_stub {
+// ops.yaml:1681
+namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1659;
+constinit const std::int32_t kEntryLine = 1681;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_grad_stub
-
-// ops.yaml:1673
-namespace generated::reduce_l2_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1673;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_stub
-
-// ops.yaml:1685
-namespace generated::reduce_l2_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1685;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_grad_stub
+}  // namespace generated::max_pool_xy_grad_stub
 
 // ops.yaml:1700
-namespace generated::reduce_log_sum_exp_stub {
+namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1700;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_grad_stub
+
+// ops.yaml:1731
+namespace generated::average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1731;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_stub
+
+// ops.yaml:1762
+namespace generated::average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1762;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_grad_stub
+
+// ops.yaml:1778
+namespace generated::global_max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1778;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_stub
+
+// ops.yaml:1800
+namespace generated::global_max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1800;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_grad_stub
+
+// ops.yaml:1816
+namespace generated::global_average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1816;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:1829
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1829;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_grad_stub
+
+// ops.yaml:1844
+namespace generated::softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1844;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_stub
+
+// ops.yaml:1873
+namespace generated::softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1873;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_grad_stub
+
+// ops.yaml:1905
+namespace generated::log_softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1905;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_softmax_stub
+
+// ops.yaml:1920
+namespace generated::log_softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1920;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::log_softmax_grad_stub
+
+// ops.yaml:1937
+namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1937;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::layer_normalization_stub
+
+// ops.yaml:1975
+namespace generated::layer_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1975;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::layer_normalization_grad_stub
+
+// ops.yaml:1999
+namespace generated::simplified_layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1999;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::simplified_layer_normalization_stub
+
+// ops.yaml:2017
+namespace generated::simplified_layer_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2017;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::simplified_layer_normalization_grad_stub
+
+// ops.yaml:2039
+namespace generated::reduce_sum_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2039;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_sum_stub
+
+// ops.yaml:2062
+namespace generated::reduce_sum_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2062;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_sum_grad_stub
+
+// ops.yaml:2077
+namespace generated::reduce_mean_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2077;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_stub
+
+// ops.yaml:2091
+namespace generated::reduce_mean_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2091;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_grad_stub
+
+// ops.yaml:2103
+namespace generated::reduce_l1_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2103;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_stub
+
+// ops.yaml:2115
+namespace generated::reduce_l1_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2115;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_grad_stub
+
+// ops.yaml:2129
+namespace generated::reduce_l2_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2129;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_stub
+
+// ops.yaml:2141
+namespace generated::reduce_l2_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2141;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_grad_stub
+
+// ops.yaml:2156
+namespace generated::reduce_log_sum_exp_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2156;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:1715
+// ops.yaml:2171
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1715;
+constinit const std::int32_t kEntryLine = 2171;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:1727
+// ops.yaml:2183
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1727;
+constinit const std::int32_t kEntryLine = 2183;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:1750
+// ops.yaml:2206
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1750;
+constinit const std::int32_t kEntryLine = 2206;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:1771
+// ops.yaml:2227
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1771;
+constinit const std::int32_t kEntryLine = 2227;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 108> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 142> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -896,93 +1134,161 @@ constinit const std::array<std::span<const Row>, 108> kDispatchTable = {
     std::span<const Row>(generated::atan_stub::kRows),
     // ops.yaml:990
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1004
-    std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1027
-    std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1045
-    std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1057
-    std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1070
-    std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1080
-    std::span<const Row>(generated::mul_grad_stub::kRows),
+    // ops.yaml:1002
+    std::span<const Row>(generated::tan_stub::kRows),
+    // ops.yaml:1012
+    std::span<const Row>(generated::tan_grad_stub::kRows),
+    // ops.yaml:1023
+    std::span<const Row>(generated::asin_stub::kRows),
+    // ops.yaml:1033
+    std::span<const Row>(generated::asin_grad_stub::kRows),
+    // ops.yaml:1044
+    std::span<const Row>(generated::acos_stub::kRows),
+    // ops.yaml:1054
+    std::span<const Row>(generated::acos_grad_stub::kRows),
+    // ops.yaml:1065
+    std::span<const Row>(generated::sinh_stub::kRows),
+    // ops.yaml:1075
+    std::span<const Row>(generated::sinh_grad_stub::kRows),
+    // ops.yaml:1086
+    std::span<const Row>(generated::cosh_stub::kRows),
     // ops.yaml:1096
+    std::span<const Row>(generated::cosh_grad_stub::kRows),
+    // ops.yaml:1107
+    std::span<const Row>(generated::expm1_stub::kRows),
+    // ops.yaml:1117
+    std::span<const Row>(generated::expm1_grad_stub::kRows),
+    // ops.yaml:1128
+    std::span<const Row>(generated::log1p_stub::kRows),
+    // ops.yaml:1138
+    std::span<const Row>(generated::log1p_grad_stub::kRows),
+    // ops.yaml:1151
+    std::span<const Row>(generated::add_stub::kRows),
+    // ops.yaml:1174
+    std::span<const Row>(generated::add_grad_stub::kRows),
+    // ops.yaml:1192
+    std::span<const Row>(generated::sub_stub::kRows),
+    // ops.yaml:1204
+    std::span<const Row>(generated::sub_grad_stub::kRows),
+    // ops.yaml:1217
+    std::span<const Row>(generated::mul_stub::kRows),
+    // ops.yaml:1227
+    std::span<const Row>(generated::mul_grad_stub::kRows),
+    // ops.yaml:1243
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1106
+    // ops.yaml:1253
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1120
+    // ops.yaml:1267
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1130
+    // ops.yaml:1277
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1144
+    // ops.yaml:1291
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1154
+    // ops.yaml:1301
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1168
+    // ops.yaml:1315
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1178
+    // ops.yaml:1325
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1191
-    std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1225
-    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1244
-    std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1275
-    std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1306
-    std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1322
-    std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1344
-    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:1338
+    std::span<const Row>(generated::where_stub::kRows),
     // ops.yaml:1360
-    std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1373
-    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1388
-    std::span<const Row>(generated::softmax_stub::kRows),
+    std::span<const Row>(generated::where_grad_stub::kRows),
+    // ops.yaml:1379
+    std::span<const Row>(generated::bias_relu_stub::kRows),
+    // ops.yaml:1399
+    std::span<const Row>(generated::bias_relu_grad_stub::kRows),
     // ops.yaml:1417
-    std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1449
-    std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1464
-    std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1481
-    std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1519
-    std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:1543
-    std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:1561
-    std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:1583
-    std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:1606
-    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:1621
-    std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:1635
-    std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
+    std::span<const Row>(generated::bias_gelu_stub::kRows),
+    // ops.yaml:1429
+    std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
+    // ops.yaml:1444
+    std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
+    // ops.yaml:1456
+    std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
+    // ops.yaml:1473
+    std::span<const Row>(generated::bias_silu_stub::kRows),
+    // ops.yaml:1485
+    std::span<const Row>(generated::bias_silu_grad_stub::kRows),
+    // ops.yaml:1500
+    std::span<const Row>(generated::glu_stub::kRows),
+    // ops.yaml:1517
+    std::span<const Row>(generated::glu_grad_stub::kRows),
+    // ops.yaml:1535
+    std::span<const Row>(generated::re_glu_stub::kRows),
+    // ops.yaml:1546
+    std::span<const Row>(generated::re_glu_grad_stub::kRows),
+    // ops.yaml:1559
+    std::span<const Row>(generated::swi_glu_stub::kRows),
+    // ops.yaml:1570
+    std::span<const Row>(generated::swi_glu_grad_stub::kRows),
+    // ops.yaml:1584
+    std::span<const Row>(generated::ge_glu_stub::kRows),
+    // ops.yaml:1596
+    std::span<const Row>(generated::ge_glu_grad_stub::kRows),
+    // ops.yaml:1611
+    std::span<const Row>(generated::dropout_stub::kRows),
+    // ops.yaml:1627
+    std::span<const Row>(generated::dropout_grad_stub::kRows),
     // ops.yaml:1647
-    std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:1659
-    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:1673
-    std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:1685
-    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
+    std::span<const Row>(generated::max_pool_stub::kRows),
+    // ops.yaml:1681
+    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
     // ops.yaml:1700
+    std::span<const Row>(generated::max_pool_grad_stub::kRows),
+    // ops.yaml:1731
+    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:1762
+    std::span<const Row>(generated::average_pool_grad_stub::kRows),
+    // ops.yaml:1778
+    std::span<const Row>(generated::global_max_pool_stub::kRows),
+    // ops.yaml:1800
+    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:1816
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:1829
+    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
+    // ops.yaml:1844
+    std::span<const Row>(generated::softmax_stub::kRows),
+    // ops.yaml:1873
+    std::span<const Row>(generated::softmax_grad_stub::kRows),
+    // ops.yaml:1905
+    std::span<const Row>(generated::log_softmax_stub::kRows),
+    // ops.yaml:1920
+    std::span<const Row>(generated::log_softmax_grad_stub::kRows),
+    // ops.yaml:1937
+    std::span<const Row>(generated::layer_normalization_stub::kRows),
+    // ops.yaml:1975
+    std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
+    // ops.yaml:1999
+    std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
+    // ops.yaml:2017
+    std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
+    // ops.yaml:2039
+    std::span<const Row>(generated::reduce_sum_stub::kRows),
+    // ops.yaml:2062
+    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
+    // ops.yaml:2077
+    std::span<const Row>(generated::reduce_mean_stub::kRows),
+    // ops.yaml:2091
+    std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
+    // ops.yaml:2103
+    std::span<const Row>(generated::reduce_l1_stub::kRows),
+    // ops.yaml:2115
+    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
+    // ops.yaml:2129
+    std::span<const Row>(generated::reduce_l2_stub::kRows),
+    // ops.yaml:2141
+    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
+    // ops.yaml:2156
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:1715
+    // ops.yaml:2171
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:1727
+    // ops.yaml:2183
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:1750
+    // ops.yaml:2206
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:1771
+    // ops.yaml:2227
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
 };
 

@@ -5,12 +5,15 @@
 #include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
+#undef AsinGrad
 #undef Atan
 #undef AtanGrad
 #undef ClipGrad
+#undef CoshGrad
 #undef Div
 #undef EluGrad
 #undef ErfGrad
+#undef Expm1
 #undef LogGrad
 #undef LpNormalizationGrad
 #undef Max
@@ -20,6 +23,7 @@
 #undef QuickGeluGrad
 #undef ReluGrad
 #undef SigmoidGrad
+#undef Sinh
 
 // ops.yaml: SigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SigmoidGrad, gradsmith::generated::SigmoidGradFormula)
@@ -45,6 +49,14 @@ GRADSMITH_MAP_KERNELS(LogGrad, gradsmith::generated::LogGradFormula)
 GRADSMITH_MAP_KERNELS(Atan, gradsmith::generated::AtanFormula)
 // ops.yaml: AtanGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(AtanGrad, gradsmith::generated::AtanGradFormula)
+// ops.yaml: AsinGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(AsinGrad, gradsmith::generated::AsinGradFormula)
+// ops.yaml: Sinh, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Sinh, gradsmith::generated::SinhFormula)
+// ops.yaml: CoshGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(CoshGrad, gradsmith::generated::CoshGradFormula)
+// ops.yaml: Expm1, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Expm1, gradsmith::generated::Expm1Formula)
 // ops.yaml: Div, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Div, gradsmith::generated::DivFormula)
 // ops.yaml: Max, line 1 of the entry

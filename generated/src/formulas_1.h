@@ -147,6 +147,50 @@ struct AtanGradFormula {
   }
 };
 
+// ops.yaml: AsinGrad, line 1 of the entry
+struct AsinGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = div0(dY, sqrt((1 - X) * (1 + X)))
+    out[0] = formula::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
+  }
+};
+
+// ops.yaml: Sinh, line 1 of the entry
+struct SinhFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = sinh(X)
+    out[0] = formula::Sinh(in[0]);
+  }
+};
+
+// ops.yaml: CoshGrad, line 1 of the entry
+struct CoshGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * sinh(X)
+    out[0] = in[0] * formula::Sinh(in[1]);
+  }
+};
+
+// ops.yaml: Expm1, line 1 of the entry
+struct Expm1Formula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = expm1(X)
+    out[0] = formula::Expm1(in[0]);
+  }
+};
+
 // ops.yaml: Div, line 1 of the entry
 struct DivFormula {
   static constexpr int kInputs = 2;

@@ -6,13 +6,20 @@
 
 // Macros of the same names as operators end here.
 #undef AbsGrad
+#undef AcosGrad
 #undef AddGrad
+#undef BiasFastGelu
+#undef BiasReluGrad
+#undef BiasSiluGrad
 #undef Clip
 #undef Elu
 #undef HardSwish
+#undef Log1p
 #undef ReduceL1
 #undef ReduceMean
+#undef SinhGrad
 #undef Softsign
+#undef WhereGrad
 
 // ops.yaml: Elu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Elu, gradsmith::generated::EluFormula)
@@ -24,8 +31,22 @@ GRADSMITH_MAP_KERNELS(Clip, gradsmith::generated::ClipFormula)
 GRADSMITH_MAP_KERNELS(Softsign, gradsmith::generated::SoftsignFormula)
 // ops.yaml: AbsGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(AbsGrad, gradsmith::generated::AbsGradFormula)
+// ops.yaml: AcosGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(AcosGrad, gradsmith::generated::AcosGradFormula)
+// ops.yaml: SinhGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SinhGrad, gradsmith::generated::SinhGradFormula)
+// ops.yaml: Log1p, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Log1p, gradsmith::generated::Log1pFormula)
 // ops.yaml: AddGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(AddGrad, gradsmith::generated::AddGradFormula)
+// ops.yaml: WhereGrad, line 1 of the entry
+GRADSMITH_MAP_SUM_KERNELS(WhereGrad, gradsmith::generated::WhereGradFormula)
+// ops.yaml: BiasReluGrad, line 1 of the entry
+GRADSMITH_MAP_SUM_KERNELS(BiasReluGrad, gradsmith::generated::BiasReluGradFormula)
+// ops.yaml: BiasFastGelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula)
+// ops.yaml: BiasSiluGrad, line 1 of the entry
+GRADSMITH_MAP_SUM_KERNELS(BiasSiluGrad, gradsmith::generated::BiasSiluGradFormula)
 // ops.yaml: ReduceMean, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f64, double)

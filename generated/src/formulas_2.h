@@ -65,6 +65,39 @@ struct AbsGradFormula {
   }
 };
 
+// ops.yaml: AcosGrad, line 1 of the entry
+struct AcosGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = -div0(dY, sqrt((1 - X) * (1 + X)))
+    out[0] = -formula::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
+  }
+};
+
+// ops.yaml: SinhGrad, line 1 of the entry
+struct SinhGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * cosh(X)
+    out[0] = in[0] * formula::Cosh(in[1]);
+  }
+};
+
+// ops.yaml: Log1p, line 1 of the entry
+struct Log1pFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = log1p(X)
+    out[0] = formula::Log1p(in[0]);
+  }
+};
+
 // ops.yaml: AddGrad, line 1 of the entry
 struct AddGradFormula {
   static constexpr int kInputs = 1;
@@ -76,6 +109,68 @@ struct AddGradFormula {
     out[0] = in[0];
     // dB = sum(dY)
     out[1] = in[0];
+  }
+};
+
+// ops.yaml: WhereGrad, line 1 of the entry
+struct WhereGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 2;
+  static constexpr unsigned kMasks = 0b10;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = sum(where(condition, dY, 0))
+    out[0] = in[1] != A{0} ? in[0] : A{0};
+    // dB = sum(where(condition, 0, dY))
+    out[1] = in[1] != A{0} ? A{0} : in[0];
+  }
+};
+
+// ops.yaml: BiasReluGrad, line 1 of the entry
+struct BiasReluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dA = where(A + B > 0, dY, 0)
+    out[0] = in[1] + in[2] > A{0} ? in[0] : A{0};
+    // dB = sum(where(A + B > 0, dY, 0))
+    out[1] = in[1] + in[2] > A{0} ? in[0] : A{0};
+  }
+};
+
+// ops.yaml: BiasFastGelu, line 1 of the entry
+struct BiasFastGeluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[0] + in[1];
+    // Y = x * sigmoid(sqrt(8 / pi) * (x + 0.044715 * x * x * x))
+    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>);
+    out[0] = v0 * formula::Sigmoid(v1 * (v0 + A{0.044715} * v0 * v0 * v0));
+  }
+};
+
+// ops.yaml: BiasSiluGrad, line 1 of the entry
+struct BiasSiluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[1] + in[2];
+    // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
+    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    const A v2 = formula::Mul0(formula::Sigmoid(v0), v1);
+    // dA = dY * slope
+    out[0] = in[0] * v2;
+    // dB = sum(dY * slope)
+    out[1] = in[0] * v2;
   }
 };
 

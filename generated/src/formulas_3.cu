@@ -14,6 +14,7 @@
 #undef MaxGrad
 #undef Reciprocal
 #undef ReduceLogSumExpGrad
+#undef Tan
 
 // ops.yaml: FastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(FastGelu, gradsmith::generated::FastGeluFormula)
@@ -25,6 +26,8 @@ GRADSMITH_MAP_KERNELS(Erf, gradsmith::generated::ErfFormula)
 GRADSMITH_MAP_KERNELS(Reciprocal, gradsmith::generated::ReciprocalFormula)
 // ops.yaml: Abs, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Abs, gradsmith::generated::AbsFormula)
+// ops.yaml: Tan, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Tan, gradsmith::generated::TanFormula)
 // ops.yaml: Add, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Add, gradsmith::generated::AddFormula)
 // ops.yaml: MaxGrad, line 1 of the entry

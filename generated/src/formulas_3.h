@@ -66,6 +66,17 @@ struct AbsFormula {
   }
 };
 
+// ops.yaml: Tan, line 1 of the entry
+struct TanFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = tan(X)
+    out[0] = formula::Tan(in[0]);
+  }
+};
+
 // ops.yaml: Add, line 1 of the entry
 struct AddFormula {
   static constexpr int kInputs = 2;

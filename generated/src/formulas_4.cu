@@ -4,12 +4,18 @@
 #include "patterns/cuda/map_sums.cuh"
 
 // Macros of the same names as operators end here.
+#undef Acos
+#undef BiasFastGeluGrad
+#undef GeGlu
 #undef GeluGrad
+#undef GluGrad
+#undef Log1pGrad
 #undef MinGrad
 #undef PowGrad
 #undef ReduceL2Grad
 #undef SeluGrad
 #undef SqrtGrad
+#undef SwiGlu
 #undef Tanh
 
 // ops.yaml: Tanh, line 1 of the entry
@@ -20,9 +26,21 @@ GRADSMITH_MAP_KERNELS(GeluGrad, gradsmith::generated::GeluGradFormula)
 GRADSMITH_MAP_KERNELS(SeluGrad, gradsmith::generated::SeluGradFormula)
 // ops.yaml: SqrtGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SqrtGrad, gradsmith::generated::SqrtGradFormula)
+// ops.yaml: Acos, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Acos, gradsmith::generated::AcosFormula)
+// ops.yaml: Log1pGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Log1pGrad, gradsmith::generated::Log1pGradFormula)
 // ops.yaml: MinGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MinGrad, gradsmith::generated::MinGradFormula)
 // ops.yaml: PowGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(PowGrad, gradsmith::generated::PowGradFormula)
+// ops.yaml: BiasFastGeluGrad, line 1 of the entry
+GRADSMITH_MAP_SUM_KERNELS(BiasFastGeluGrad, gradsmith::generated::BiasFastGeluGradFormula)
+// ops.yaml: GluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(GluGrad, gradsmith::generated::GluGradFormula)
+// ops.yaml: SwiGlu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SwiGlu, gradsmith::generated::SwiGluFormula)
+// ops.yaml: GeGlu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(GeGlu, gradsmith::generated::GeGluFormula)
 // ops.yaml: ReduceL2Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula)

@@ -59,6 +59,28 @@ struct SqrtGradFormula {
   }
 };
 
+// ops.yaml: Acos, line 1 of the entry
+struct AcosFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = acos(X)
+    out[0] = formula::Acos(in[0]);
+  }
+};
+
+// ops.yaml: Log1pGrad, line 1 of the entry
+struct Log1pGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = div0(dY, 1 + X)
+    out[0] = formula::Div0(in[0], A{1} + in[1]);
+  }
+};
+
 // ops.yaml: MinGrad, line 1 of the entry
 struct MinGradFormula {
   static constexpr int kInputs = 3;
@@ -88,6 +110,68 @@ struct PowGradFormula {
     // dB = sum(where(A == 0 and B >= 0, 0, mul0(dY, mul0(pow(A, B), log(A)))))
     const A v1 = formula::Mul0(formula::Pow(in[1], in[2]), formula::Log(in[1]));
     out[1] = in[1] == A{0} && in[2] >= A{0} ? A{0} : formula::Mul0(in[0], v1);
+  }
+};
+
+// ops.yaml: BiasFastGeluGrad, line 1 of the entry
+struct BiasFastGeluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[1] + in[2];
+    // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
+    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>);
+    const A v2 = v1 * (v0 + A{0.044715} * v0 * v0 * v0);
+    // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
+    const A v3 = formula::Sqrt(A{8} / formula::kPi<A>) * v0;
+    const A v4 = v3 * (A{1} + A{0.134145} * v0 * v0);
+    // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
+    const A v5 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v4);
+    const A v6 = formula::Mul0(formula::Sigmoid(v2), v5);
+    // dA = dY * slope
+    out[0] = in[0] * v6;
+    // dB = sum(dY * slope)
+    out[1] = in[0] * v6;
+  }
+};
+
+// ops.yaml: GluGrad, line 1 of the entry
+struct GluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dGate = dY * up * sigmoid(gate) * sigmoid(-gate)
+    out[0] = in[0] * in[2] * formula::Sigmoid(in[1]) * formula::Sigmoid(-in[1]);
+    // dUp = dY * sigmoid(gate)
+    out[1] = in[0] * formula::Sigmoid(in[1]);
+  }
+};
+
+// ops.yaml: SwiGlu, line 1 of the entry
+struct SwiGluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = up * (gate * sigmoid(gate))
+    out[0] = in[1] * (in[0] * formula::Sigmoid(in[0]));
+  }
+};
+
+// ops.yaml: GeGlu, line 1 of the entry
+struct GeGluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // probability = 0.5 * erfc(-gate * sqrt(0.5))
+    const A v0 = A{0.5} * formula::Erfc(-in[0] * formula::Sqrt(A{0.5}));
+    // Y = up * (gate * probability)
+    out[0] = in[1] * (in[0] * v0);
   }
 };
 

@@ -5,13 +5,20 @@
 #include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
+#undef Asin
 #undef DivGrad
+#undef Dropout
+#undef DropoutGrad
 #undef ExpGrad
+#undef GeGluGrad
+#undef Glu
 #undef HardSigmoid
 #undef HardSigmoidGrad
 #undef MishGrad
 #undef ReciprocalGrad
 #undef ReduceSum
+#undef ReGlu
+#undef ReGluGrad
 #undef SkipLayerNormalization
 #undef SoftplusGrad
 #undef SoftsignGrad
@@ -36,8 +43,22 @@ GRADSMITH_MAP_KERNELS(MishGrad, gradsmith::generated::MishGradFormula)
 GRADSMITH_MAP_KERNELS(ExpGrad, gradsmith::generated::ExpGradFormula)
 // ops.yaml: ReciprocalGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReciprocalGrad, gradsmith::generated::ReciprocalGradFormula)
+// ops.yaml: Asin, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Asin, gradsmith::generated::AsinFormula)
 // ops.yaml: DivGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(DivGrad, gradsmith::generated::DivGradFormula)
+// ops.yaml: Glu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Glu, gradsmith::generated::GluFormula)
+// ops.yaml: ReGlu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReGlu, gradsmith::generated::ReGluFormula)
+// ops.yaml: ReGluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(ReGluGrad, gradsmith::generated::ReGluGradFormula)
+// ops.yaml: GeGluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(GeGluGrad, gradsmith::generated::GeGluGradFormula)
+// ops.yaml: Dropout, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Dropout, gradsmith::generated::DropoutFormula)
+// ops.yaml: DropoutGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(DropoutGrad, gradsmith::generated::DropoutGradFormula)
 // ops.yaml: ReduceSum, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64, double)

@@ -115,6 +115,17 @@ struct ReciprocalGradFormula {
   }
 };
 
+// ops.yaml: Asin, line 1 of the entry
+struct AsinFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = asin(X)
+    out[0] = formula::Asin(in[0]);
+  }
+};
+
 // ops.yaml: DivGrad, line 1 of the entry
 struct DivGradFormula {
   static constexpr int kInputs = 3;
@@ -128,6 +139,87 @@ struct DivGradFormula {
     out[0] = v0;
     // dB = sum(-mul0(q, A / B))
     out[1] = -formula::Mul0(v0, in[1] / in[2]);
+  }
+};
+
+// ops.yaml: Glu, line 1 of the entry
+struct GluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = up * sigmoid(gate)
+    out[0] = in[1] * formula::Sigmoid(in[0]);
+  }
+};
+
+// ops.yaml: ReGlu, line 1 of the entry
+struct ReGluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = up * max(gate, 0)
+    out[0] = in[1] * formula::Max(in[0], A{0});
+  }
+};
+
+// ops.yaml: ReGluGrad, line 1 of the entry
+struct ReGluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dGate = where(gate > 0, dY * up, 0)
+    out[0] = in[1] > A{0} ? in[0] * in[2] : A{0};
+    // dUp = dY * max(gate, 0)
+    out[1] = in[0] * formula::Max(in[1], A{0});
+  }
+};
+
+// ops.yaml: GeGluGrad, line 1 of the entry
+struct GeGluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // probability = 0.5 * erfc(-gate * sqrt(0.5))
+    const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
+    // density = exp(-0.5 * gate * gate) / sqrt(2 * pi)
+    const A v1 = formula::Exp(-A{0.5} * in[1] * in[1]);
+    const A v2 = v1 / formula::Sqrt(A{2} * formula::kPi<A>);
+    // dGate = dY * up * (probability + gate * density)
+    out[0] = in[0] * in[2] * (v0 + in[1] * v2);
+    // dUp = dY * (gate * probability)
+    out[1] = in[0] * (in[1] * v0);
+  }
+};
+
+// ops.yaml: Dropout, line 1 of the entry
+struct DropoutFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kMasks = 0b10;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // scale = where(ratio < 1, 1 / (1 - ratio), 0)
+    const A v0 = scalars[0] < A{1} ? A{1} / (A{1} - scalars[0]) : A{0};
+    // Y = where(mask, X * scale, 0)
+    out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
+  }
+};
+
+// ops.yaml: DropoutGrad, line 1 of the entry
+struct DropoutGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kMasks = 0b10;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // scale = where(ratio < 1, 1 / (1 - ratio), 0)
+    const A v0 = scalars[0] < A{1} ? A{1} / (A{1} - scalars[0]) : A{0};
+    // dX = where(mask, dY * scale, 0)
+    out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
   }
 };
 

@@ -4,7 +4,9 @@
 #include "patterns/cuda/map_sums.cuh"
 
 // Macros of the same names as operators end here.
+#undef BiasGelu
 #undef CeluGrad
+#undef Expm1Grad
 #undef LeakyReluGrad
 #undef Mul
 #undef MulGrad
@@ -13,6 +15,8 @@
 #undef Softplus
 #undef Sqrt
 #undef SubGrad
+#undef SwiGluGrad
+#undef Where
 
 // ops.yaml: LeakyReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyReluGrad, gradsmith::generated::LeakyReluGradFormula)
@@ -24,11 +28,19 @@ GRADSMITH_MAP_KERNELS(Softplus, gradsmith::generated::SoftplusFormula)
 GRADSMITH_MAP_KERNELS(CeluGrad, gradsmith::generated::CeluGradFormula)
 // ops.yaml: Sqrt, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sqrt, gradsmith::generated::SqrtFormula)
+// ops.yaml: Expm1Grad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Expm1Grad, gradsmith::generated::Expm1GradFormula)
 // ops.yaml: SubGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(SubGrad, gradsmith::generated::SubGradFormula)
 // ops.yaml: Mul, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Mul, gradsmith::generated::MulFormula)
 // ops.yaml: MulGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MulGrad, gradsmith::generated::MulGradFormula)
+// ops.yaml: Where, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Where, gradsmith::generated::WhereFormula)
+// ops.yaml: BiasGelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(BiasGelu, gradsmith::generated::BiasGeluFormula)
+// ops.yaml: SwiGluGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(SwiGluGrad, gradsmith::generated::SwiGluGradFormula)
 // ops.yaml: ReduceMeanGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceMeanGrad, gradsmith::generated::ReduceMeanGradFormula)

@@ -64,6 +64,17 @@ struct SqrtFormula {
   }
 };
 
+// ops.yaml: Expm1Grad, line 1 of the entry
+struct Expm1GradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * exp(X)
+    out[0] = in[0] * formula::Exp(in[1]);
+  }
+};
+
 // ops.yaml: SubGrad, line 1 of the entry
 struct SubGradFormula {
   static constexpr int kInputs = 1;
@@ -100,6 +111,47 @@ struct MulGradFormula {
     out[0] = in[0] * in[2];
     // dB = sum(dY * A)
     out[1] = in[0] * in[1];
+  }
+};
+
+// ops.yaml: Where, line 1 of the entry
+struct WhereFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kMasks = 0b1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = where(condition, A, B)
+    out[0] = in[0] != A{0} ? in[1] : in[2];
+  }
+};
+
+// ops.yaml: BiasGelu, line 1 of the entry
+struct BiasGeluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[0] + in[1];
+    // Y = 0.5 * x * erfc(-x * sqrt(0.5))
+    out[0] = A{0.5} * v0 * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+  }
+};
+
+// ops.yaml: SwiGluGrad, line 1 of the entry
+struct SwiGluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // slope = mul0(sigmoid(gate), 1 + mul0(sigmoid(-gate), gate))
+    const A v0 = A{1} + formula::Mul0(formula::Sigmoid(-in[1]), in[1]);
+    const A v1 = formula::Mul0(formula::Sigmoid(in[1]), v0);
+    // dGate = dY * up * slope
+    out[0] = in[0] * in[2] * v1;
+    // dUp = dY * (gate * sigmoid(gate))
+    out[1] = in[0] * (in[1] * formula::Sigmoid(in[1]));
   }
 };
 

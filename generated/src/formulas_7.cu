@@ -4,8 +4,12 @@
 #include "patterns/cuda/map_sums.cuh"
 
 // Macros of the same names as operators end here.
+#undef BiasGeluGrad
+#undef BiasRelu
+#undef BiasSilu
 #undef Cos
 #undef CosGrad
+#undef Cosh
 #undef Exp
 #undef Log
 #undef Min
@@ -16,6 +20,7 @@
 #undef Sin
 #undef Sub
 #undef SwishGrad
+#undef TanGrad
 #undef TanhGrad
 #undef ThresholdedRelu
 
@@ -39,11 +44,21 @@ GRADSMITH_MAP_KERNELS(Sin, gradsmith::generated::SinFormula)
 GRADSMITH_MAP_KERNELS(Cos, gradsmith::generated::CosFormula)
 // ops.yaml: CosGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(CosGrad, gradsmith::generated::CosGradFormula)
+// ops.yaml: TanGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS(TanGrad, gradsmith::generated::TanGradFormula)
+// ops.yaml: Cosh, line 1 of the entry
+GRADSMITH_MAP_KERNELS(Cosh, gradsmith::generated::CoshFormula)
 // ops.yaml: Sub, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sub, gradsmith::generated::SubFormula)
 // ops.yaml: Min, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Min, gradsmith::generated::MinFormula)
 // ops.yaml: Pow, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Pow, gradsmith::generated::PowFormula)
+// ops.yaml: BiasRelu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(BiasRelu, gradsmith::generated::BiasReluFormula)
+// ops.yaml: BiasGeluGrad, line 1 of the entry
+GRADSMITH_MAP_SUM_KERNELS(BiasGeluGrad, gradsmith::generated::BiasGeluGradFormula)
+// ops.yaml: BiasSilu, line 1 of the entry
+GRADSMITH_MAP_KERNELS(BiasSilu, gradsmith::generated::BiasSiluFormula)
 // ops.yaml: ReduceSumGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)

@@ -126,6 +126,28 @@ struct CosGradFormula {
   }
 };
 
+// ops.yaml: TanGrad, line 1 of the entry
+struct TanGradFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // dX = dY * (1 + Y * Y)
+    out[0] = in[0] * (A{1} + in[1] * in[1]);
+  }
+};
+
+// ops.yaml: Cosh, line 1 of the entry
+struct CoshFormula {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = cosh(X)
+    out[0] = formula::Cosh(in[0]);
+  }
+};
+
 // ops.yaml: Sub, line 1 of the entry
 struct SubFormula {
   static constexpr int kInputs = 2;
@@ -156,6 +178,50 @@ struct PowFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = pow(A, B)
     out[0] = formula::Pow(in[0], in[1]);
+  }
+};
+
+// ops.yaml: BiasRelu, line 1 of the entry
+struct BiasReluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // Y = max(A + B, 0)
+    out[0] = formula::Max(in[0] + in[1], A{0});
+  }
+};
+
+// ops.yaml: BiasGeluGrad, line 1 of the entry
+struct BiasGeluGradFormula {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 2;
+  static constexpr bool kSums = true;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[1] + in[2];
+    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
+    const A v1 = formula::Sqrt(A{2} * formula::kPi<A>);
+    const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    const A v3 = v2 + v0 * formula::Exp(-A{0.5} * v0 * v0) / v1;
+    // dA = dY * slope
+    out[0] = in[0] * v3;
+    // dB = sum(dY * slope)
+    out[1] = in[0] * v3;
+  }
+};
+
+// ops.yaml: BiasSilu, line 1 of the entry
+struct BiasSiluFormula {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+    // x = A + B
+    const A v0 = in[0] + in[1];
+    // Y = x * sigmoid(x)
+    out[0] = v0 * formula::Sigmoid(v0);
   }
 };
 

@@ -3,12 +3,15 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/asin_grad.h"
 #include "gradsmith/ops/atan.h"
 #include "gradsmith/ops/atan_grad.h"
 #include "gradsmith/ops/clip_grad.h"
+#include "gradsmith/ops/cosh_grad.h"
 #include "gradsmith/ops/div.h"
 #include "gradsmith/ops/elu_grad.h"
 #include "gradsmith/ops/erf_grad.h"
+#include "gradsmith/ops/expm1.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
@@ -21,6 +24,7 @@
 #include "gradsmith/ops/quick_gelu_grad.h"
 #include "gradsmith/ops/relu_grad.h"
 #include "gradsmith/ops/sigmoid_grad.h"
+#include "gradsmith/ops/sinh.h"
 #include "gradsmith/ops/softmax_grad.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
@@ -31,13 +35,16 @@
 
 // Macros of the same names as what the schema declares end here.
 #undef A
+#undef AsinGrad
 #undef Atan
 #undef AtanGrad
 #undef B
 #undef ClipGrad
+#undef CoshGrad
 #undef Div
 #undef EluGrad
 #undef ErfGrad
+#undef Expm1
 #undef GlobalAveragePoolGrad
 #undef LayerNormalization
 #undef LogGrad
@@ -50,6 +57,7 @@
 #undef QuickGeluGrad
 #undef ReluGrad
 #undef SigmoidGrad
+#undef Sinh
 #undef SoftmaxGrad
 #undef T1_
 #undef T2_
@@ -2139,6 +2147,566 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace atan_grad_tests
+
+// ops.yaml: AsinGrad, line 1 of the entry
+namespace asin_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AsinGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::AsinGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AsinGradAttributes>();
+  return ::gradsmith::AsinGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AsinGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::AsinGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::AsinGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::AsinGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::AsinGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "X"},
+    // 3
+    {.operation = "subtract", .arguments = {1, 2}},
+    // 4
+    {.operation = "add", .arguments = {1, 2}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "sqrt", .arguments = {5}},
+    // 7
+    {.operation = "div0", .arguments = {0, 6}},
+    // 8
+    {.operation = "asin", .arguments = {2}},
+};
+const std::size_t kDomain[] = {
+    // asin
+    8,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 7},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "AsinGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace asin_grad_tests
+
+// ops.yaml: Sinh, line 1 of the entry
+namespace sinh_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SinhInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::SinhOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SinhAttributes>();
+  return ::gradsmith::Sinh(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SinhInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::SinhAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::SinhAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::SinhAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::SinhAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "sinh", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Sinh",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace sinh_tests
+
+// ops.yaml: CoshGrad, line 1 of the entry
+namespace cosh_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::CoshGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::CoshGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::CoshGradAttributes>();
+  return ::gradsmith::CoshGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::CoshGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::CoshGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::CoshGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::CoshGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::CoshGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "sinh", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 4
+    {.operation = "cosh", .arguments = {1}},
+};
+const std::size_t kDomain[] = {
+    // cosh
+    4,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 3},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "CoshGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace cosh_grad_tests
+
+// ops.yaml: Expm1, line 1 of the entry
+namespace expm1_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::Expm1Inputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::Expm1Outputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::Expm1Attributes>();
+  return ::gradsmith::Expm1(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::Expm1InputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::Expm1Attributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::Expm1Attributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::Expm1Attributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::Expm1Attributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "expm1", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Expm1",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace expm1_tests
 
 // ops.yaml: Div, line 1 of the entry
 namespace div_tests {

@@ -4,18 +4,25 @@
 #include <vector>
 
 #include "gradsmith/ops/abs_grad.h"
+#include "gradsmith/ops/acos_grad.h"
 #include "gradsmith/ops/add_grad.h"
 #include "gradsmith/ops/average_pool_grad.h"
 #include "gradsmith/ops/batch_normalization.h"
 #include "gradsmith/ops/batch_normalization_grad.h"
 #include "gradsmith/ops/batch_normalization_relu_grad.h"
+#include "gradsmith/ops/bias_fast_gelu.h"
+#include "gradsmith/ops/bias_relu_grad.h"
+#include "gradsmith/ops/bias_silu_grad.h"
 #include "gradsmith/ops/clip.h"
 #include "gradsmith/ops/elu.h"
 #include "gradsmith/ops/hard_swish.h"
+#include "gradsmith/ops/log1p.h"
 #include "gradsmith/ops/log_softmax_grad.h"
 #include "gradsmith/ops/reduce_l1.h"
 #include "gradsmith/ops/reduce_mean.h"
+#include "gradsmith/ops/sinh_grad.h"
 #include "gradsmith/ops/softsign.h"
+#include "gradsmith/ops/where_grad.h"
 #include "reference/batch_norm.h"
 #include "reference/formula.h"
 #include "reference/named_formula.h"
@@ -26,22 +33,29 @@
 // Macros of the same names as what the schema declares end here.
 #undef A
 #undef AbsGrad
+#undef AcosGrad
 #undef AddGrad
 #undef AveragePoolGrad
 #undef B
 #undef BatchNormalization
 #undef BatchNormalizationGrad
 #undef BatchNormalizationReluGrad
+#undef BiasFastGelu
+#undef BiasReluGrad
+#undef BiasSiluGrad
 #undef Clip
 #undef Elu
 #undef HardSwish
+#undef Log1p
 #undef LogSoftmaxGrad
 #undef ReduceL1
 #undef ReduceMean
+#undef SinhGrad
 #undef Softsign
 #undef T1_
 #undef T2_
 #undef T_
+#undef WhereGrad
 #undef X
 #undef Y
 #undef alpha
@@ -49,6 +63,7 @@
 #undef axis
 #undef ceil_mode
 #undef coerced
+#undef condition
 #undef count_include_pad
 #undef dA
 #undef dB
@@ -2087,6 +2102,438 @@ const OpTests kTests = {
 }  // namespace
 }  // namespace abs_grad_tests
 
+// ops.yaml: AcosGrad, line 1 of the entry
+namespace acos_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AcosGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::AcosGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AcosGradAttributes>();
+  return ::gradsmith::AcosGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AcosGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::AcosGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::AcosGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::AcosGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::AcosGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "X"},
+    // 3
+    {.operation = "subtract", .arguments = {1, 2}},
+    // 4
+    {.operation = "add", .arguments = {1, 2}},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "sqrt", .arguments = {5}},
+    // 7
+    {.operation = "div0", .arguments = {0, 6}},
+    // 8
+    {.operation = "negate", .arguments = {7}},
+    // 9
+    {.operation = "acos", .arguments = {2}},
+};
+const std::size_t kDomain[] = {
+    // acos
+    9,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 8},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "AcosGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace acos_grad_tests
+
+// ops.yaml: SinhGrad, line 1 of the entry
+namespace sinh_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SinhGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::SinhGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SinhGradAttributes>();
+  return ::gradsmith::SinhGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SinhGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SinhGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::SinhGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::SinhGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::SinhGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "cosh", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 4
+    {.operation = "sinh", .arguments = {1}},
+};
+const std::size_t kDomain[] = {
+    // sinh
+    4,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 3},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SinhGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace sinh_grad_tests
+
+// ops.yaml: Log1p, line 1 of the entry
+namespace log1p_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::Log1pInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::Log1pOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::Log1pAttributes>();
+  return ::gradsmith::Log1p(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::Log1pInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::Log1pAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::Log1pAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::Log1pAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::Log1pAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "log1p", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Log1p",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace log1p_tests
+
 // ops.yaml: AddGrad, line 1 of the entry
 namespace add_grad_tests {
 namespace {
@@ -2339,6 +2786,814 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace add_grad_tests
+
+// ops.yaml: WhereGrad, line 1 of the entry
+namespace where_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::WhereGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.condition = call.Input<bool>(1);
+  inputs.A = call.Input<T_>(2);
+  inputs.B = call.Input<T_>(3);
+  ::gradsmith::WhereGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::WhereGradAttributes>();
+  return ::gradsmith::WhereGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::WhereGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.condition = call.required[1];
+  inputs.A = call.required[2];
+  inputs.B = call.required[3];
+  const auto& attributes = call.Attributes<::gradsmith::WhereGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: Where, line 17 of the entry
+const ::gradsmith::WhereGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "each_way",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"condition", {2, 1, 1}},
+            {"A", {3, 1}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 1}},
+            {"dB", {4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Where, line 18 of the entry
+const ::gradsmith::WhereGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 16}},
+            {"condition", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 16}},
+            {"dB", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Where, line 19 of the entry
+const ::gradsmith::WhereGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "columns",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"condition", {16}},
+            {"A", {5, 16}},
+            {"B", {}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Where, line 20 of the entry
+const ::gradsmith::WhereGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"condition", {2, 3, 4}},
+            {"A", {2, 3, 1}},
+            {"B", {1, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 1}},
+            {"dB", {1, 3, 4}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Where, line 21 of the entry
+const ::gradsmith::WhereGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"condition", {3}},
+            {"A", {0, 3}},
+            {"B", {1}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {1}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // each_way
+    &kCase0,
+    // same
+    &kCase1,
+    // columns
+    &kCase2,
+    // strided_memory
+    &kCase3,
+    // empty
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "condition"},
+    // 1
+    {.operation = "input", .name = "dY"},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "where", .arguments = {0, 1, 2}},
+    // 4
+    {.operation = "where", .arguments = {0, 2, 1}},
+    // 5
+    {.operation = "input", .name = "A"},
+    // 6
+    {.operation = "input", .name = "B"},
+    // 7
+    {.operation = "where", .arguments = {0, 5, 6}},
+};
+const std::size_t kDomain[] = {
+    // where
+    7,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 3, .sum_like = "A"},
+            {.name = "dB", .node = 4, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // condition
+            "condition",
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // condition
+            "condition",
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .masks =
+        {
+            // condition
+            "condition",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "WhereGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace where_grad_tests
+
+// ops.yaml: BiasReluGrad, line 1 of the entry
+namespace bias_relu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasReluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::BiasReluGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::BiasReluGradAttributes>();
+  return ::gradsmith::BiasReluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasReluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::BiasReluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasReluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasReluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 7}},
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 7}},
+            {"dB", {7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasReluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {3, 4}},
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 4}},
+            {"dB", {4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasReluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.0},
+    // 4
+    {.operation = "greater", .arguments = {2, 3}},
+    // 5
+    {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "where", .arguments = {4, 5, 3}},
+    // 7
+    {.operation = "max", .arguments = {2, 3}},
+};
+const std::size_t kDomain[] = {
+    // max
+    7,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 6},
+            {.name = "dB", .node = 6, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "BiasReluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_relu_grad_tests
+
+// ops.yaml: BiasFastGelu, line 1 of the entry
+namespace bias_fast_gelu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasFastGeluInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::BiasFastGeluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BiasFastGeluAttributes>();
+  return ::gradsmith::BiasFastGelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasFastGeluInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BiasFastGeluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasFastGeluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasFastGeluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasFastGeluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasFastGeluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 8.0},
+    // 4
+    {.operation = "pi"},
+    // 5
+    {.operation = "divide", .arguments = {3, 4}},
+    // 6
+    {.operation = "sqrt", .arguments = {5}},
+    // 7
+    {.operation = "number", .number = 0.044715},
+    // 8
+    {.operation = "multiply", .arguments = {7, 2}},
+    // 9
+    {.operation = "multiply", .arguments = {8, 2}},
+    // 10
+    {.operation = "multiply", .arguments = {9, 2}},
+    // 11
+    {.operation = "add", .arguments = {2, 10}},
+    // 12
+    {.operation = "multiply", .arguments = {6, 11}},
+    // 13
+    {.operation = "sigmoid", .arguments = {12}},
+    // 14
+    {.operation = "multiply", .arguments = {2, 13}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 14},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BiasFastGelu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_fast_gelu_tests
+
+// ops.yaml: BiasSiluGrad, line 1 of the entry
+namespace bias_silu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasSiluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::BiasSiluGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::BiasSiluGradAttributes>();
+  return ::gradsmith::BiasSiluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasSiluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::BiasSiluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasSiluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasSiluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 7}},
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 7}},
+            {"dB", {7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasSiluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {3, 4}},
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 4}},
+            {"dB", {4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasSiluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "sigmoid", .arguments = {2}},
+    // 4
+    {.operation = "number", .number = 1.0},
+    // 5
+    {.operation = "negate", .arguments = {2}},
+    // 6
+    {.operation = "sigmoid", .arguments = {5}},
+    // 7
+    {.operation = "mul0", .arguments = {6, 2}},
+    // 8
+    {.operation = "add", .arguments = {4, 7}},
+    // 9
+    {.operation = "mul0", .arguments = {3, 8}},
+    // 10
+    {.operation = "input", .name = "dY"},
+    // 11
+    {.operation = "multiply", .arguments = {10, 9}},
+    // 12
+    {.operation = "multiply", .arguments = {2, 3}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    12,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 11},
+            {.name = "dB", .node = 11, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "BiasSiluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_silu_grad_tests
 
 // ops.yaml: AveragePoolGrad, line 1 of the entry
 namespace average_pool_grad_tests {

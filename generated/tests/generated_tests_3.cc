@@ -14,6 +14,7 @@
 #include "gradsmith/ops/max_grad.h"
 #include "gradsmith/ops/reciprocal.h"
 #include "gradsmith/ops/reduce_log_sum_exp_grad.h"
+#include "gradsmith/ops/tan.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
 #include "reference/named_formula.h"
@@ -35,6 +36,7 @@
 #undef Reciprocal
 #undef ReduceLogSumExpGrad
 #undef T_
+#undef Tan
 #undef W
 #undef X
 #undef Y
@@ -1363,6 +1365,136 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace abs_tests
+
+// ops.yaml: Tan, line 1 of the entry
+namespace tan_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::TanInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::TanOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::TanAttributes>();
+  return ::gradsmith::Tan(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::TanInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::TanAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::TanAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::TanAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::TanAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "tan", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Tan",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace tan_tests
 
 // ops.yaml: Add, line 1 of the entry
 namespace add_tests {

@@ -3,15 +3,21 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/acos.h"
+#include "gradsmith/ops/bias_fast_gelu_grad.h"
 #include "gradsmith/ops/conv_grad.h"
+#include "gradsmith/ops/ge_glu.h"
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
+#include "gradsmith/ops/glu_grad.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
+#include "gradsmith/ops/log1p_grad.h"
 #include "gradsmith/ops/min_grad.h"
 #include "gradsmith/ops/pow_grad.h"
 #include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
+#include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
@@ -22,16 +28,22 @@
 
 // Macros of the same names as what the schema declares end here.
 #undef A
+#undef Acos
 #undef B
+#undef BiasFastGeluGrad
 #undef ConvGrad
+#undef GeGlu
 #undef GeluGrad
 #undef GlobalAveragePool
+#undef GluGrad
 #undef LayerNormalizationGrad
+#undef Log1pGrad
 #undef MinGrad
 #undef PowGrad
 #undef ReduceL2Grad
 #undef SeluGrad
 #undef SqrtGrad
+#undef SwiGlu
 #undef T1_
 #undef T2_
 #undef T_
@@ -45,12 +57,15 @@
 #undef dA
 #undef dB
 #undef dBias
+#undef dGate
 #undef dScale
+#undef dUp
 #undef dW
 #undef dX
 #undef dY
 #undef dilations
 #undef gamma
+#undef gate
 #undef group
 #undef inv_std
 #undef kernel_shape
@@ -58,6 +73,7 @@
 #undef pads
 #undef scale
 #undef strides
+#undef up
 
 namespace gradsmith::support {
 
@@ -1280,6 +1296,284 @@ const OpTests kTests = {
 }  // namespace
 }  // namespace sqrt_grad_tests
 
+// ops.yaml: Acos, line 1 of the entry
+namespace acos_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AcosInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::AcosOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AcosAttributes>();
+  return ::gradsmith::Acos(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AcosInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::AcosAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::AcosAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::AcosAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::AcosAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "acos", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Acos",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace acos_tests
+
+// ops.yaml: Log1pGrad, line 1 of the entry
+namespace log1p_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::Log1pGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::Log1pGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::Log1pGradAttributes>();
+  return ::gradsmith::Log1pGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::Log1pGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::Log1pGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::Log1pGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::Log1pGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::Log1pGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "X"},
+    // 3
+    {.operation = "add", .arguments = {1, 2}},
+    // 4
+    {.operation = "div0", .arguments = {0, 3}},
+    // 5
+    {.operation = "log1p", .arguments = {2}},
+};
+const std::size_t kDomain[] = {
+    // log1p
+    5,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 4},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "Log1pGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace log1p_grad_tests
+
 // ops.yaml: MinGrad, line 1 of the entry
 namespace min_grad_tests {
 namespace {
@@ -1623,6 +1917,698 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace pow_grad_tests
+
+// ops.yaml: BiasFastGeluGrad, line 1 of the entry
+namespace bias_fast_gelu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasFastGeluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::BiasFastGeluGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::BiasFastGeluGradAttributes>();
+  return ::gradsmith::BiasFastGeluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasFastGeluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::BiasFastGeluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasFastGeluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasFastGeluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 7}},
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 7}},
+            {"dB", {7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasFastGeluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {3, 4}},
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 4}},
+            {"dB", {4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasFastGeluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 8.0},
+    // 4
+    {.operation = "pi"},
+    // 5
+    {.operation = "divide", .arguments = {3, 4}},
+    // 6
+    {.operation = "sqrt", .arguments = {5}},
+    // 7
+    {.operation = "number", .number = 0.044715},
+    // 8
+    {.operation = "multiply", .arguments = {7, 2}},
+    // 9
+    {.operation = "multiply", .arguments = {8, 2}},
+    // 10
+    {.operation = "multiply", .arguments = {9, 2}},
+    // 11
+    {.operation = "add", .arguments = {2, 10}},
+    // 12
+    {.operation = "multiply", .arguments = {6, 11}},
+    // 13
+    {.operation = "multiply", .arguments = {6, 2}},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "number", .number = 0.134145},
+    // 16
+    {.operation = "multiply", .arguments = {15, 2}},
+    // 17
+    {.operation = "multiply", .arguments = {16, 2}},
+    // 18
+    {.operation = "add", .arguments = {14, 17}},
+    // 19
+    {.operation = "multiply", .arguments = {13, 18}},
+    // 20
+    {.operation = "sigmoid", .arguments = {12}},
+    // 21
+    {.operation = "negate", .arguments = {12}},
+    // 22
+    {.operation = "sigmoid", .arguments = {21}},
+    // 23
+    {.operation = "mul0", .arguments = {22, 19}},
+    // 24
+    {.operation = "add", .arguments = {14, 23}},
+    // 25
+    {.operation = "mul0", .arguments = {20, 24}},
+    // 26
+    {.operation = "input", .name = "dY"},
+    // 27
+    {.operation = "multiply", .arguments = {26, 25}},
+    // 28
+    {.operation = "multiply", .arguments = {2, 20}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    28,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 27},
+            {.name = "dB", .node = 27, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "BiasFastGeluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_fast_gelu_grad_tests
+
+// ops.yaml: GluGrad, line 1 of the entry
+namespace glu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.gate = call.Input<T_>(1);
+  inputs.up = call.Input<T_>(2);
+  ::gradsmith::GluGradOutputs<T_> outputs;
+  outputs.dGate = call.Output<T_>(0);
+  outputs.dUp = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::GluGradAttributes>();
+  return ::gradsmith::GluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.gate = call.required[1];
+  inputs.up = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::GluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dGate);
+  dims.push_back(outputs->dUp);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::GluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dGate", {4, 16}},
+            {"dUp", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::GluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dGate", {3, 5, 7}},
+            {"dUp", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::GluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dGate", {2, 3, 4}},
+            {"dUp", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "up"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "gate"},
+    // 4
+    {.operation = "sigmoid", .arguments = {3}},
+    // 5
+    {.operation = "multiply", .arguments = {2, 4}},
+    // 6
+    {.operation = "negate", .arguments = {3}},
+    // 7
+    {.operation = "sigmoid", .arguments = {6}},
+    // 8
+    {.operation = "multiply", .arguments = {5, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {0, 4}},
+    // 10
+    {.operation = "multiply", .arguments = {1, 4}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    10,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dGate", .node = 8},
+            {.name = "dUp", .node = 9},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "GluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace glu_grad_tests
+
+// ops.yaml: SwiGlu, line 1 of the entry
+namespace swi_glu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SwiGluInputs<T_> inputs;
+  inputs.gate = call.Input<T_>(0);
+  inputs.up = call.Input<T_>(1);
+  ::gradsmith::SwiGluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SwiGluAttributes>();
+  return ::gradsmith::SwiGlu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SwiGluInputDims inputs;
+  inputs.gate = call.required[0];
+  inputs.up = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SwiGluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::SwiGluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::SwiGluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::SwiGluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "up"},
+    // 1
+    {.operation = "input", .name = "gate"},
+    // 2
+    {.operation = "sigmoid", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "multiply", .arguments = {0, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 4},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SwiGlu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace swi_glu_tests
+
+// ops.yaml: GeGlu, line 1 of the entry
+namespace ge_glu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GeGluInputs<T_> inputs;
+  inputs.gate = call.Input<T_>(0);
+  inputs.up = call.Input<T_>(1);
+  ::gradsmith::GeGluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GeGluAttributes>();
+  return ::gradsmith::GeGlu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GeGluInputDims inputs;
+  inputs.gate = call.required[0];
+  inputs.up = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::GeGluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::GeGluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::GeGluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::GeGluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.5},
+    // 1
+    {.operation = "input", .name = "gate"},
+    // 2
+    {.operation = "negate", .arguments = {1}},
+    // 3
+    {.operation = "sqrt", .arguments = {0}},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "erfc", .arguments = {4}},
+    // 6
+    {.operation = "multiply", .arguments = {0, 5}},
+    // 7
+    {.operation = "input", .name = "up"},
+    // 8
+    {.operation = "multiply", .arguments = {1, 6}},
+    // 9
+    {.operation = "multiply", .arguments = {7, 8}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 9},
+        },
+});
+
+const OpTests kTests = {
+    .op = "GeGlu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace ge_glu_tests
 
 // ops.yaml: GlobalAveragePool, line 1 of the entry
 namespace global_average_pool_tests {

@@ -3,13 +3,20 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/asin.h"
 #include "gradsmith/ops/batch_normalization_relu.h"
 #include "gradsmith/ops/conv_transpose_grad.h"
 #include "gradsmith/ops/div_grad.h"
+#include "gradsmith/ops/dropout.h"
+#include "gradsmith/ops/dropout_grad.h"
 #include "gradsmith/ops/exp_grad.h"
+#include "gradsmith/ops/ge_glu_grad.h"
+#include "gradsmith/ops/glu.h"
 #include "gradsmith/ops/hard_sigmoid.h"
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/mish_grad.h"
+#include "gradsmith/ops/re_glu.h"
+#include "gradsmith/ops/re_glu_grad.h"
 #include "gradsmith/ops/reciprocal_grad.h"
 #include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
@@ -27,14 +34,21 @@
 
 // Macros of the same names as what the schema declares end here.
 #undef A
+#undef Asin
 #undef B
 #undef BatchNormalizationRelu
 #undef ConvTransposeGrad
 #undef DivGrad
+#undef Dropout
+#undef DropoutGrad
 #undef ExpGrad
+#undef GeGluGrad
+#undef Glu
 #undef HardSigmoid
 #undef HardSigmoidGrad
 #undef MishGrad
+#undef ReGlu
+#undef ReGluGrad
 #undef ReciprocalGrad
 #undef ReduceSum
 #undef SimplifiedLayerNormalization
@@ -56,20 +70,25 @@
 #undef bias
 #undef dA
 #undef dB
+#undef dGate
+#undef dUp
 #undef dW
 #undef dX
 #undef dY
 #undef dilations
 #undef epsilon
 #undef gamma
+#undef gate
 #undef group
 #undef inv_std
 #undef kernel_shape
+#undef mask
 #undef mean
 #undef momentum
 #undef output_padding
 #undef output_shape
 #undef pads
+#undef ratio
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
@@ -77,6 +96,7 @@
 #undef scale
 #undef skip
 #undef strides
+#undef up
 
 namespace gradsmith::support {
 
@@ -2556,6 +2576,136 @@ const OpTests kTests = {
 }  // namespace
 }  // namespace reciprocal_grad_tests
 
+// ops.yaml: Asin, line 1 of the entry
+namespace asin_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::AsinInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::AsinOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::AsinAttributes>();
+  return ::gradsmith::Asin(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::AsinInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::AsinAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::AsinAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::AsinAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::AsinAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "asin", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Asin",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace asin_tests
+
 // ops.yaml: DivGrad, line 1 of the entry
 namespace div_grad_tests {
 namespace {
@@ -2709,6 +2859,984 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace div_grad_tests
+
+// ops.yaml: Glu, line 1 of the entry
+namespace glu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GluInputs<T_> inputs;
+  inputs.gate = call.Input<T_>(0);
+  inputs.up = call.Input<T_>(1);
+  ::gradsmith::GluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::GluAttributes>();
+  return ::gradsmith::Glu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GluInputDims inputs;
+  inputs.gate = call.required[0];
+  inputs.up = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::GluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::GluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::GluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::GluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "up"},
+    // 1
+    {.operation = "input", .name = "gate"},
+    // 2
+    {.operation = "sigmoid", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {0, 2}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 3},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Glu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace glu_tests
+
+// ops.yaml: ReGlu, line 1 of the entry
+namespace re_glu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReGluInputs<T_> inputs;
+  inputs.gate = call.Input<T_>(0);
+  inputs.up = call.Input<T_>(1);
+  ::gradsmith::ReGluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::ReGluAttributes>();
+  return ::gradsmith::ReGlu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReGluInputDims inputs;
+  inputs.gate = call.required[0];
+  inputs.up = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::ReGluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::ReGluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::ReGluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::ReGluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "up"},
+    // 1
+    {.operation = "input", .name = "gate"},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "max", .arguments = {1, 2}},
+    // 4
+    {.operation = "multiply", .arguments = {0, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 4},
+        },
+});
+
+const OpTests kTests = {
+    .op = "ReGlu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace re_glu_tests
+
+// ops.yaml: ReGluGrad, line 1 of the entry
+namespace re_glu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::ReGluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.gate = call.Input<T_>(1);
+  inputs.up = call.Input<T_>(2);
+  ::gradsmith::ReGluGradOutputs<T_> outputs;
+  outputs.dGate = call.Output<T_>(0);
+  outputs.dUp = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::ReGluGradAttributes>();
+  return ::gradsmith::ReGluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::ReGluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.gate = call.required[1];
+  inputs.up = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::ReGluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dGate);
+  dims.push_back(outputs->dUp);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::ReGluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dGate", {4, 16}},
+            {"dUp", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::ReGluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dGate", {3, 5, 7}},
+            {"dUp", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::ReGluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dGate", {2, 3, 4}},
+            {"dUp", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "gate"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "up"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "where", .arguments = {2, 5, 1}},
+    // 7
+    {.operation = "max", .arguments = {0, 1}},
+    // 8
+    {.operation = "multiply", .arguments = {3, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {4, 7}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    9,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dGate", .node = 6},
+            {.name = "dUp", .node = 8},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "ReGluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace re_glu_grad_tests
+
+// ops.yaml: GeGluGrad, line 1 of the entry
+namespace ge_glu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GeGluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.gate = call.Input<T_>(1);
+  inputs.up = call.Input<T_>(2);
+  ::gradsmith::GeGluGradOutputs<T_> outputs;
+  outputs.dGate = call.Output<T_>(0);
+  outputs.dUp = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::GeGluGradAttributes>();
+  return ::gradsmith::GeGluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GeGluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.gate = call.required[1];
+  inputs.up = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::GeGluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dGate);
+  dims.push_back(outputs->dUp);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::GeGluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dGate", {4, 16}},
+            {"dUp", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::GeGluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dGate", {3, 5, 7}},
+            {"dUp", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::GeGluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dGate", {2, 3, 4}},
+            {"dUp", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.5},
+    // 1
+    {.operation = "input", .name = "gate"},
+    // 2
+    {.operation = "negate", .arguments = {1}},
+    // 3
+    {.operation = "sqrt", .arguments = {0}},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "erfc", .arguments = {4}},
+    // 6
+    {.operation = "multiply", .arguments = {0, 5}},
+    // 7
+    {.operation = "negate", .arguments = {0}},
+    // 8
+    {.operation = "multiply", .arguments = {7, 1}},
+    // 9
+    {.operation = "multiply", .arguments = {8, 1}},
+    // 10
+    {.operation = "exp", .arguments = {9}},
+    // 11
+    {.operation = "number", .number = 2.0},
+    // 12
+    {.operation = "pi"},
+    // 13
+    {.operation = "multiply", .arguments = {11, 12}},
+    // 14
+    {.operation = "sqrt", .arguments = {13}},
+    // 15
+    {.operation = "divide", .arguments = {10, 14}},
+    // 16
+    {.operation = "input", .name = "dY"},
+    // 17
+    {.operation = "input", .name = "up"},
+    // 18
+    {.operation = "multiply", .arguments = {16, 17}},
+    // 19
+    {.operation = "multiply", .arguments = {1, 15}},
+    // 20
+    {.operation = "add", .arguments = {6, 19}},
+    // 21
+    {.operation = "multiply", .arguments = {18, 20}},
+    // 22
+    {.operation = "multiply", .arguments = {1, 6}},
+    // 23
+    {.operation = "multiply", .arguments = {16, 22}},
+    // 24
+    {.operation = "multiply", .arguments = {17, 22}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    24,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dGate", .node = 21},
+            {.name = "dUp", .node = 23},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "GeGluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace ge_glu_grad_tests
+
+// ops.yaml: Dropout, line 1 of the entry
+namespace dropout_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::DropoutInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.mask = call.Input<bool>(1);
+  ::gradsmith::DropoutOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::DropoutAttributes>();
+  return ::gradsmith::Dropout(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::DropoutInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.mask = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::DropoutAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::DropoutAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+            {"mask", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::DropoutAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+            {"mask", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::DropoutAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+            {"mask", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Dropout, line 13 of the entry
+    {"ratio", 0.5},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "ratio"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "subtract", .arguments = {1, 0}},
+    // 4
+    {.operation = "divide", .arguments = {1, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "input", .name = "mask"},
+    // 8
+    {.operation = "input", .name = "X"},
+    // 9
+    {.operation = "multiply", .arguments = {8, 6}},
+    // 10
+    {.operation = "where", .arguments = {7, 9, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 10},
+        },
+    .masks =
+        {
+            // mask
+            "mask",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Dropout",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace dropout_tests
+
+// ops.yaml: DropoutGrad, line 1 of the entry
+namespace dropout_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::DropoutGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.mask = call.Input<bool>(1);
+  ::gradsmith::DropoutGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::DropoutGradAttributes>();
+  return ::gradsmith::DropoutGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::DropoutGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.mask = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::DropoutGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: DropoutGrad, line 17 of the entry
+const ::gradsmith::DropoutGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"mask", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: DropoutGrad, line 18 of the entry
+const ::gradsmith::DropoutGradAttributes kAttributes1 = {
+    .ratio = 0.25,
+};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"mask", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .attributes =
+        {
+            {"ratio", 0.25},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: DropoutGrad, line 19 of the entry
+const ::gradsmith::DropoutGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"mask", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Dropout, line 13 of the entry
+    {"ratio", 0.5},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "ratio"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "subtract", .arguments = {1, 0}},
+    // 4
+    {.operation = "divide", .arguments = {1, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "input", .name = "mask"},
+    // 8
+    {.operation = "input", .name = "dY"},
+    // 9
+    {.operation = "multiply", .arguments = {8, 6}},
+    // 10
+    {.operation = "where", .arguments = {7, 9, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 10},
+        },
+    .masks =
+        {
+            // mask
+            "mask",
+        },
+});
+
+const OpTests kTests = {
+    .op = "DropoutGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace dropout_grad_tests
 
 // ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
 namespace simplified_layer_normalization_tests {

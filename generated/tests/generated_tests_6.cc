@@ -3,8 +3,10 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/bias_gelu.h"
 #include "gradsmith/ops/celu_grad.h"
 #include "gradsmith/ops/conv.h"
+#include "gradsmith/ops/expm1_grad.h"
 #include "gradsmith/ops/global_max_pool_grad.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
@@ -16,6 +18,8 @@
 #include "gradsmith/ops/softplus.h"
 #include "gradsmith/ops/sqrt.h"
 #include "gradsmith/ops/sub_grad.h"
+#include "gradsmith/ops/swi_glu_grad.h"
+#include "gradsmith/ops/where.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
@@ -26,8 +30,10 @@
 // Macros of the same names as what the schema declares end here.
 #undef A
 #undef B
+#undef BiasGelu
 #undef CeluGrad
 #undef Conv
+#undef Expm1Grad
 #undef GlobalMaxPoolGrad
 #undef Indices
 #undef LeakyReluGrad
@@ -40,22 +46,28 @@
 #undef Softplus
 #undef Sqrt
 #undef SubGrad
+#undef SwiGluGrad
 #undef T1_
 #undef T2_
 #undef T_
 #undef W
+#undef Where
 #undef X
 #undef Y
 #undef alpha
 #undef auto_pad
 #undef axis
 #undef ceil_mode
+#undef condition
 #undef dA
 #undef dB
+#undef dGate
 #undef dScale
+#undef dUp
 #undef dX
 #undef dY
 #undef dilations
+#undef gate
 #undef group
 #undef inv_std
 #undef kernel_shape
@@ -64,6 +76,7 @@
 #undef shape
 #undef storage_order
 #undef strides
+#undef up
 #undef x_shape
 
 namespace gradsmith::support {
@@ -1474,6 +1487,152 @@ const OpTests kTests = {
 }  // namespace
 }  // namespace sqrt_tests
 
+// ops.yaml: Expm1Grad, line 1 of the entry
+namespace expm1_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::Expm1GradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  ::gradsmith::Expm1GradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::Expm1GradAttributes>();
+  return ::gradsmith::Expm1Grad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::Expm1GradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::Expm1GradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::Expm1GradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::Expm1GradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::Expm1GradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "input", .name = "X"},
+    // 2
+    {.operation = "exp", .arguments = {1}},
+    // 3
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 4
+    {.operation = "expm1", .arguments = {1}},
+};
+const std::size_t kDomain[] = {
+    // expm1
+    4,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 3},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "Expm1Grad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace expm1_grad_tests
+
 // ops.yaml: SubGrad, line 1 of the entry
 namespace sub_grad_tests {
 namespace {
@@ -2012,6 +2171,565 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace mul_grad_tests
+
+// ops.yaml: Where, line 1 of the entry
+namespace where_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::WhereInputs<T_> inputs;
+  inputs.condition = call.Input<bool>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::WhereOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::WhereAttributes>();
+  return ::gradsmith::Where(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::WhereInputDims inputs;
+  inputs.condition = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::WhereAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Where, line 17 of the entry
+const ::gradsmith::WhereAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "each_way",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"condition", {2, 1, 1}},
+            {"A", {3, 1}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Where, line 18 of the entry
+const ::gradsmith::WhereAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "same",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"condition", {3, 16}},
+            {"A", {3, 16}},
+            {"B", {3, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 16}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Where, line 19 of the entry
+const ::gradsmith::WhereAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "columns",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"condition", {16}},
+            {"A", {5, 16}},
+            {"B", {}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: Where, line 20 of the entry
+const ::gradsmith::WhereAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"condition", {2, 3, 4}},
+            {"A", {2, 3, 1}},
+            {"B", {1, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: Where, line 21 of the entry
+const ::gradsmith::WhereAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"condition", {3}},
+            {"A", {0, 3}},
+            {"B", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // each_way
+    &kCase0,
+    // same
+    &kCase1,
+    // columns
+    &kCase2,
+    // strided_memory
+    &kCase3,
+    // empty
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "condition"},
+    // 1
+    {.operation = "input", .name = "A"},
+    // 2
+    {.operation = "input", .name = "B"},
+    // 3
+    {.operation = "where", .arguments = {0, 1, 2}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 3},
+        },
+    .broadcast =
+        {
+            // condition
+            "condition",
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .joined =
+        {
+            // condition
+            "condition",
+            // A
+            "A",
+            // B
+            "B",
+        },
+    .masks =
+        {
+            // condition
+            "condition",
+        },
+});
+
+const OpTests kTests = {
+    .op = "Where",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace where_tests
+
+// ops.yaml: BiasGelu, line 1 of the entry
+namespace bias_gelu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasGeluInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::BiasGeluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BiasGeluAttributes>();
+  return ::gradsmith::BiasGelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasGeluInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BiasGeluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasGeluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasGeluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasGeluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasGeluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.5},
+    // 4
+    {.operation = "multiply", .arguments = {3, 2}},
+    // 5
+    {.operation = "negate", .arguments = {2}},
+    // 6
+    {.operation = "sqrt", .arguments = {3}},
+    // 7
+    {.operation = "multiply", .arguments = {5, 6}},
+    // 8
+    {.operation = "erfc", .arguments = {7}},
+    // 9
+    {.operation = "multiply", .arguments = {4, 8}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 9},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BiasGelu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_gelu_tests
+
+// ops.yaml: SwiGluGrad, line 1 of the entry
+namespace swi_glu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SwiGluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.gate = call.Input<T_>(1);
+  inputs.up = call.Input<T_>(2);
+  ::gradsmith::SwiGluGradOutputs<T_> outputs;
+  outputs.dGate = call.Output<T_>(0);
+  outputs.dUp = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::SwiGluGradAttributes>();
+  return ::gradsmith::SwiGluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SwiGluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.gate = call.required[1];
+  inputs.up = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::SwiGluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dGate);
+  dims.push_back(outputs->dUp);
+  return dims;
+}
+
+// ops.yaml: Glu, line 14 of the entry
+const ::gradsmith::SwiGluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"gate", {4, 16}},
+            {"up", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dGate", {4, 16}},
+            {"dUp", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Glu, line 15 of the entry
+const ::gradsmith::SwiGluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"gate", {3, 5, 7}},
+            {"up", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dGate", {3, 5, 7}},
+            {"dUp", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Glu, line 16 of the entry
+const ::gradsmith::SwiGluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"gate", {2, 3, 4}},
+            {"up", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dGate", {2, 3, 4}},
+            {"dUp", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "gate"},
+    // 1
+    {.operation = "sigmoid", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 1.0},
+    // 3
+    {.operation = "negate", .arguments = {0}},
+    // 4
+    {.operation = "sigmoid", .arguments = {3}},
+    // 5
+    {.operation = "mul0", .arguments = {4, 0}},
+    // 6
+    {.operation = "add", .arguments = {2, 5}},
+    // 7
+    {.operation = "mul0", .arguments = {1, 6}},
+    // 8
+    {.operation = "input", .name = "dY"},
+    // 9
+    {.operation = "input", .name = "up"},
+    // 10
+    {.operation = "multiply", .arguments = {8, 9}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 7}},
+    // 12
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 13
+    {.operation = "multiply", .arguments = {8, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {9, 12}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    14,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dGate", .node = 11},
+            {.name = "dUp", .node = 13},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SwiGluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace swi_glu_grad_tests
 
 // ops.yaml: MaxPoolGrad, line 1 of the entry
 namespace max_pool_grad_tests {

@@ -4,8 +4,12 @@
 #include <vector>
 
 #include "gradsmith/ops/average_pool.h"
+#include "gradsmith/ops/bias_gelu_grad.h"
+#include "gradsmith/ops/bias_relu.h"
+#include "gradsmith/ops/bias_silu.h"
 #include "gradsmith/ops/cos.h"
 #include "gradsmith/ops/cos_grad.h"
+#include "gradsmith/ops/cosh.h"
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/log.h"
@@ -17,6 +21,7 @@
 #include "gradsmith/ops/sin.h"
 #include "gradsmith/ops/sub.h"
 #include "gradsmith/ops/swish_grad.h"
+#include "gradsmith/ops/tan_grad.h"
 #include "gradsmith/ops/tanh_grad.h"
 #include "gradsmith/ops/thresholded_relu.h"
 #include "reference/formula.h"
@@ -28,8 +33,12 @@
 #undef A
 #undef AveragePool
 #undef B
+#undef BiasGeluGrad
+#undef BiasRelu
+#undef BiasSilu
 #undef Cos
 #undef CosGrad
+#undef Cosh
 #undef Exp
 #undef GlobalMaxPool
 #undef Log
@@ -42,6 +51,7 @@
 #undef Sub
 #undef SwishGrad
 #undef T_
+#undef TanGrad
 #undef TanhGrad
 #undef ThresholdedRelu
 #undef X
@@ -51,6 +61,8 @@
 #undef axis
 #undef ceil_mode
 #undef count_include_pad
+#undef dA
+#undef dB
 #undef dSlope
 #undef dX
 #undef dY
@@ -1617,6 +1629,279 @@ const OpTests kTests = {
 }  // namespace
 }  // namespace cos_grad_tests
 
+// ops.yaml: TanGrad, line 1 of the entry
+namespace tan_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::TanGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.Y = call.Input<T_>(1);
+  ::gradsmith::TanGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::TanGradAttributes>();
+  return ::gradsmith::TanGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::TanGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.Y = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::TanGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: TanhGrad, line 14 of the entry
+const ::gradsmith::TanGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"Y", {4, 16}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: TanhGrad, line 15 of the entry
+const ::gradsmith::TanGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"Y", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: TanhGrad, line 16 of the entry
+const ::gradsmith::TanGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"Y", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "dY"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "Y"},
+    // 3
+    {.operation = "multiply", .arguments = {2, 2}},
+    // 4
+    {.operation = "add", .arguments = {1, 3}},
+    // 5
+    {.operation = "multiply", .arguments = {0, 4}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 5},
+        },
+});
+
+const OpTests kTests = {
+    .op = "TanGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace tan_grad_tests
+
+// ops.yaml: Cosh, line 1 of the entry
+namespace cosh_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::CoshInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::CoshOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::CoshAttributes>();
+  return ::gradsmith::Cosh(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::CoshInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::CoshAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::CoshAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::CoshAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::CoshAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "cosh", .arguments = {0}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 1},
+        },
+});
+
+const OpTests kTests = {
+    .op = "Cosh",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace cosh_tests
+
 // ops.yaml: Sub, line 1 of the entry
 namespace sub_tests {
 namespace {
@@ -2012,6 +2297,557 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace pow_tests
+
+// ops.yaml: BiasRelu, line 1 of the entry
+namespace bias_relu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasReluInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::BiasReluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BiasReluAttributes>();
+  return ::gradsmith::BiasRelu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasReluInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BiasReluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasReluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasReluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasReluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasReluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.0},
+    // 4
+    {.operation = "max", .arguments = {2, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 4},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BiasRelu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_relu_tests
+
+// ops.yaml: BiasGeluGrad, line 1 of the entry
+namespace bias_gelu_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasGeluGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.A = call.Input<T_>(1);
+  inputs.B = call.Input<T_>(2);
+  ::gradsmith::BiasGeluGradOutputs<T_> outputs;
+  outputs.dA = call.Output<T_>(0);
+  outputs.dB = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::BiasGeluGradAttributes>();
+  return ::gradsmith::BiasGeluGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasGeluGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.A = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::BiasGeluGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dA);
+  dims.push_back(outputs->dB);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasGeluGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {5, 16}},
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"dA", {5, 16}},
+            {"dB", {16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasGeluGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 7}},
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"dA", {2, 3, 7}},
+            {"dB", {7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasGeluGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {3, 4}},
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"dA", {3, 4}},
+            {"dB", {4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasGeluGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3}},
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"dA", {0, 3}},
+            {"dB", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "number", .number = 0.5},
+    // 4
+    {.operation = "negate", .arguments = {2}},
+    // 5
+    {.operation = "sqrt", .arguments = {3}},
+    // 6
+    {.operation = "multiply", .arguments = {4, 5}},
+    // 7
+    {.operation = "erfc", .arguments = {6}},
+    // 8
+    {.operation = "multiply", .arguments = {3, 7}},
+    // 9
+    {.operation = "negate", .arguments = {3}},
+    // 10
+    {.operation = "multiply", .arguments = {9, 2}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 2}},
+    // 12
+    {.operation = "exp", .arguments = {11}},
+    // 13
+    {.operation = "multiply", .arguments = {2, 12}},
+    // 14
+    {.operation = "number", .number = 2.0},
+    // 15
+    {.operation = "pi"},
+    // 16
+    {.operation = "multiply", .arguments = {14, 15}},
+    // 17
+    {.operation = "sqrt", .arguments = {16}},
+    // 18
+    {.operation = "divide", .arguments = {13, 17}},
+    // 19
+    {.operation = "add", .arguments = {8, 18}},
+    // 20
+    {.operation = "input", .name = "dY"},
+    // 21
+    {.operation = "multiply", .arguments = {20, 19}},
+    // 22
+    {.operation = "multiply", .arguments = {3, 2}},
+    // 23
+    {.operation = "multiply", .arguments = {22, 7}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    23,
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dA", .node = 21},
+            {.name = "dB", .node = 21, .sum_like = "B"},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "BiasGeluGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_gelu_grad_tests
+
+// ops.yaml: BiasSilu, line 1 of the entry
+namespace bias_silu_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BiasSiluInputs<T_> inputs;
+  inputs.A = call.Input<T_>(0);
+  inputs.B = call.Input<T_>(1);
+  ::gradsmith::BiasSiluOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BiasSiluAttributes>();
+  return ::gradsmith::BiasSilu(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BiasSiluInputDims inputs;
+  inputs.A = call.required[0];
+  inputs.B = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BiasSiluAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: BiasRelu, line 16 of the entry
+const ::gradsmith::BiasSiluAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {5, 16}},
+            {"B", {16}},
+        },
+    .outputs =
+        {
+            {"Y", {5, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BiasRelu, line 17 of the entry
+const ::gradsmith::BiasSiluAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {2, 3, 7}},
+            {"B", {7}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BiasRelu, line 18 of the entry
+const ::gradsmith::BiasSiluAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"A", {3, 4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BiasRelu, line 19 of the entry
+const ::gradsmith::BiasSiluAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "empty",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"A", {0, 3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // empty
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "A"},
+    // 1
+    {.operation = "input", .name = "B"},
+    // 2
+    {.operation = "add", .arguments = {0, 1}},
+    // 3
+    {.operation = "sigmoid", .arguments = {2}},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 4},
+        },
+    .broadcast =
+        {
+            // B
+            "B",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BiasSilu",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bias_silu_tests
 
 // ops.yaml: AveragePool, line 1 of the entry
 namespace average_pool_tests {

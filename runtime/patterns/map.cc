@@ -47,10 +47,6 @@ std::string NameOf(int tensor, int inputs) {
                          : "output " + std::to_string(tensor - inputs);
 }
 
-bool IsMaskType(DataType type) {
-  return type == DataType::kBool || type == DataType::kUint8;
-}
-
 /// The index space that tensors are checked against: where there are no sums, the first output's.
 Dims ExpectedSpace(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
   for (const TensorRef& output : tensors.subspan(inputs)) {
@@ -75,12 +71,12 @@ Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
       }
       continue;
     }
-    if (traits.IsMask(t) ? !IsMaskType(tensor.type) : tensor.type != type) {
+    const DataType expected = traits.IsMask(t) ? DataType::kBool : type;
+    if (tensor.type != expected) {
       return Internal(
           NameOf(t, inputs) + " has type " + std::string(ToString(tensor.type)) + "; expected " +
-          (traits.IsMask(t)
-               ? std::string("bool or uint8, as it is a mask")
-               : std::string(ToString(type)) + ", as " + NameOf(traits.lead(), inputs)));
+          std::string(ToString(expected)) +
+          (traits.IsMask(t) ? "" : ", as " + NameOf(traits.lead(), inputs)));
     }
     const bool may_broadcast = t < inputs || traits.has_sums;
     if (may_broadcast ? !BroadcastsTo(tensor.dims, space) : tensor.dims != space) {

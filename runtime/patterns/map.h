@@ -37,8 +37,8 @@
 ///     };
 ///
 /// A is float, or double for tensors of doubles. All tensors have one element type, but for the
-/// inputs that a functor's kMasks has a bit of: they are of bool or uint8, and 1 where they are not
-/// zero. Strides are any. An input of fewer dims, or of dims of one, is broadcast. Where a functor
+/// inputs that a functor's kMasks has a bit of: they are of bool, and 1 where they are not zero.
+/// Strides are any. An input of fewer dims, or of dims of one, is broadcast. Where a functor
 /// has kSums, so may an output be, and each of its elements is then the sum of what the functor
 /// gives for it; a functor without it has outputs of one shape, to which inputs are broadcast. An
 /// output may be absent. One that is not a sum may lie in an input's memory where both have the

@@ -23,18 +23,26 @@ GRADIENTS = [name for name in gradients() if not has_rows(OPS[name])]
 Point = Mapping[str, float]  # a value of each input
 
 
-def points(inputs: Sequence[str]) -> list[Point]:
-    """Small and large ones, and some where many formulas bend."""
+def is_mask(op: Any, name: str) -> bool:
+    return bool(op["inputs"][name]["type"] == "bool")
+
+
+def points(forward: Any) -> list[Point]:
+    """Small and large ones, and some where many formulas bend; 0 and 1 for truth values."""
+    inputs = list(forward["inputs"])
     numbers = random.Random(29)
 
     def spread() -> list[float]:
-        drawn = [numbers.uniform(-6, 6) for _ in range(40)]
+        drawn = [numbers.uniform(-largest, largest) for largest in (6, 1) for _ in range(40)]
         return [*drawn, *(sign * size for size in (1e-6, 1e-3, 0.75, 9.5, 20.5, 30.5) for sign in (-1, 1))]
 
     columns = [spread()]
     for _ in inputs[1:]:
         columns.append(spread())
         numbers.shuffle(columns[-1])
+    for index, name in enumerate(inputs):
+        if is_mask(forward, name):
+            columns[index] = [float(value > 0) for value in columns[index]]
     return [dict(zip(inputs, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
@@ -52,14 +60,15 @@ class Derivatives:
         self.attributes = defaults(op)
         symbols = {key: sympy.Symbol(key, real=True) for key in self.inputs}
         exact = {key: sympy.Rational(value) for key, value in self.attributes.items()} | {"pi": sympy.pi}
-        y = evaluated(forward, {**exact, **symbols}, SYMBOLIC)["Y"]
+        given = {key: sympy.Ne(one, 0) if is_mask(forward, key) else one for key, one in symbols.items()}
+        y = evaluated(forward, {**exact, **given}, SYMBOLIC)["Y"]
         arguments = [symbols[key] for key in self.inputs]
         self._value = sympy.lambdify(arguments, y, "mpmath")
         self._slopes = {
             output: sympy.lambdify(arguments, sympy.diff(y, symbols[tensor["gradient_of"]]), "mpmath")
             for output, tensor in op["outputs"].items()
         }
-        self.at_points = [(at, self.value(at), self.expected(at)) for at in points(self.inputs)]
+        self.at_points = [(at, self.value(at), self.expected(at)) for at in points(forward)]
 
     def value(self, at: Point) -> float | None:
         """None where it is no real number."""

@@ -329,18 +329,22 @@ ExpectedOutputs FormulaOracle::Run(const Tensors& inputs, const Attributes& attr
   return outputs;
 }
 
+double FormulaOracle::Draw(const std::string& input, Random& random) const {
+  constexpr double kLargest = 4;
+  return data_.masks.contains(input) ? static_cast<double>(random.Integer(0, 1))
+                                     : random.Real(-kLargest, kLargest);
+}
+
 Tensors FormulaOracle::MakeRandomData(
     const Shapes& inputs,
     const Attributes& attributes,
     Random& random) const {
-  constexpr double kLargest = 4;
   constexpr int kRounds = 1000;
   constexpr const char* kNowhereSmooth =
       "no numbers from -4 to 4 are found where the formulas are finite and do not bend";
-  const auto draw = [&] { return random.Real(-kLargest, kLargest); };
   Tensors data;
   for (const auto& [name, dims] : inputs) {
-    data[name] = MakeTensor(dims, draw);
+    data[name] = MakeTensor(dims, [&] { return Draw(name, random); });
   }
   const Shape space = *Space(inputs);
   Place place(data, space);
@@ -354,7 +358,7 @@ Tensors FormulaOracle::MakeRandomData(
       for (int i = 0; i < kRounds && !IsSmooth(values); ++i) {
         is_smooth = false;
         for (auto& [name, tensor] : data) {
-          tensor.values[place.Index(tensor.dims)] = draw();
+          tensor.values[place.Index(tensor.dims)] = Draw(name, random);
         }
         Evaluate(place, attributes, values);
       }
@@ -383,7 +387,9 @@ std::optional<ExactData> FormulaOracle::MakeExactData(
   const std::int64_t largest = kLargest[static_cast<std::size_t>(level / kTries)];
   ExactData data;
   for (const auto& [name, dims] : inputs) {
-    data.inputs[name] = MakeTensor(dims, [&] { return random.Integer(-largest, largest); });
+    data.inputs[name] = MakeTensor(dims, [&] {
+      return data_.masks.contains(name) ? random.Integer(0, 1) : random.Integer(-largest, largest);
+    });
   }
   for (const std::string& name : InexactOutputs()) {
     data.inexact[name] = "its formula divides, or has functions that are rounded";

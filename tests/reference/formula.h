@@ -45,6 +45,8 @@ struct FormulaData {
   std::set<std::string, std::less<>> broadcast = {};
   /// Those of them that broadcast to each other: together they make the dims of the others.
   std::set<std::string, std::less<>> joined = {};
+  /// The inputs that are truth values.
+  std::set<std::string, std::less<>> masks = {};
   /// What the operator that this one is the gradient of makes of the same inputs: data are such
   /// that it is finite and bends nowhere near.
   std::span<const std::size_t> domain = {};
@@ -109,6 +111,8 @@ class FormulaOracle final : public Oracle {
   /// The dims of the inputs that are not broadcast, or to which those broadcast that are joined;
   /// nothing where inputs do not fit together.
   [[nodiscard]] std::optional<Shape> Space(const Shapes& inputs) const;
+  /// A number of an input for random data.
+  [[nodiscard]] double Draw(const std::string& input, Random& random) const;
   /// Whether results at the place are finite, and keep their distance from where they bend.
   [[nodiscard]] bool IsSmooth(const Values& values) const;
 

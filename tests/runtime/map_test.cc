@@ -162,7 +162,7 @@ TEST(MapOnCpu, MasksAreReadByteByByte) {
     data[i] = static_cast<float>(i + 1);
   }
   std::array<std::uint8_t, 5> bytes = {255, 0, 2, 0, 128};
-  const TensorRef mask(DataType::kUint8, bytes.data() + 1, Dims{4}, Strides{1}, {});
+  const TensorRef mask(DataType::kBool, bytes.data() + 1, Dims{4}, Strides{1}, {});
   const TensorRef in = Ref(data, {3, 4});
   std::vector<float> chosen(12, std::numeric_limits<float>::quiet_NaN());
   std::vector<float> left(4, std::numeric_limits<float>::quiet_NaN());
@@ -179,7 +179,7 @@ TEST(MapOnCpu, RefusesOtherMasks) {
   const TensorRef tensor = Ref(data, {4});
   const Status status = MapOnCpu<Choose>(Context(), {}, &tensor, &tensor, &tensor, &tensor);
   EXPECT_NE(
-      std::string(status.message()).find("input 0 has type float; expected bool or uint8"),
+      std::string(status.message()).find("input 0 has type float; expected bool"),
       std::string::npos);
 }
 

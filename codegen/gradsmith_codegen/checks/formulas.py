@@ -21,6 +21,7 @@ _USABLE = (AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.BOOL)
 def wrong_kind(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula uses a comparison as a number, or a number as a comparison."""
     truths = {attribute.name for attribute in op.attributes if attribute.kind is AttributeKind.BOOL}
+    truths |= {tensor.name for tensor in op.inputs if tensor.is_mask}
     for formula in op.formulas:
         yield from _kind_findings(formula, formula.tree, Kind.NUMBER, truths, f"'{formula.name}'")
 

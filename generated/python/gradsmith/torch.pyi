@@ -7,8 +7,12 @@ from torch import Tensor
 from gradsmith import (
     AbsResult,
     AbsGradResult,
+    AcosResult,
+    AcosGradResult,
     AddResult,
     AddGradResult,
+    AsinResult,
+    AsinGradResult,
     AtanResult,
     AtanGradResult,
     AveragePoolResult,
@@ -17,6 +21,14 @@ from gradsmith import (
     BatchNormalizationGradResult,
     BatchNormalizationReluResult,
     BatchNormalizationReluGradResult,
+    BiasFastGeluResult,
+    BiasFastGeluGradResult,
+    BiasGeluResult,
+    BiasGeluGradResult,
+    BiasReluResult,
+    BiasReluGradResult,
+    BiasSiluResult,
+    BiasSiluGradResult,
     CeluResult,
     CeluGradResult,
     ClipResult,
@@ -27,22 +39,32 @@ from gradsmith import (
     ConvTransposeGradResult,
     CosResult,
     CosGradResult,
+    CoshResult,
+    CoshGradResult,
     DivResult,
     DivGradResult,
+    DropoutResult,
+    DropoutGradResult,
     EluResult,
     EluGradResult,
     ErfResult,
     ErfGradResult,
     ExpResult,
     ExpGradResult,
+    Expm1Result,
+    Expm1GradResult,
     FastGeluResult,
     FastGeluGradResult,
+    GeGluResult,
+    GeGluGradResult,
     GeluResult,
     GeluGradResult,
     GlobalAveragePoolResult,
     GlobalAveragePoolGradResult,
     GlobalMaxPoolResult,
     GlobalMaxPoolGradResult,
+    GluResult,
+    GluGradResult,
     HardSigmoidResult,
     HardSigmoidGradResult,
     HardSwishResult,
@@ -52,6 +74,8 @@ from gradsmith import (
     LeakyReluResult,
     LeakyReluGradResult,
     LogResult,
+    Log1pResult,
+    Log1pGradResult,
     LogGradResult,
     LogSoftmaxResult,
     LogSoftmaxGradResult,
@@ -74,6 +98,8 @@ from gradsmith import (
     PReluGradResult,
     QuickGeluResult,
     QuickGeluGradResult,
+    ReGluResult,
+    ReGluGradResult,
     ReciprocalResult,
     ReciprocalGradResult,
     ReduceL1Result,
@@ -96,6 +122,8 @@ from gradsmith import (
     SimplifiedLayerNormalizationGradResult,
     SinResult,
     SinGradResult,
+    SinhResult,
+    SinhGradResult,
     SkipLayerNormalizationResult,
     SoftmaxResult,
     SoftmaxGradResult,
@@ -107,12 +135,18 @@ from gradsmith import (
     SqrtGradResult,
     SubResult,
     SubGradResult,
+    SwiGluResult,
+    SwiGluGradResult,
     SwishResult,
     SwishGradResult,
+    TanResult,
+    TanGradResult,
     TanhResult,
     TanhGradResult,
     ThresholdedReluResult,
     ThresholdedReluGradResult,
+    WhereResult,
+    WhereGradResult,
 )
 
 __all__ = [
@@ -180,6 +214,20 @@ __all__ = [
     "cos_grad",
     "atan",
     "atan_grad",
+    "tan",
+    "tan_grad",
+    "asin",
+    "asin_grad",
+    "acos",
+    "acos_grad",
+    "sinh",
+    "sinh_grad",
+    "cosh",
+    "cosh_grad",
+    "expm1",
+    "expm1_grad",
+    "log1p",
+    "log1p_grad",
     "add",
     "add_grad",
     "sub",
@@ -194,6 +242,26 @@ __all__ = [
     "min_grad",
     "pow",
     "pow_grad",
+    "where",
+    "where_grad",
+    "bias_relu",
+    "bias_relu_grad",
+    "bias_gelu",
+    "bias_gelu_grad",
+    "bias_fast_gelu",
+    "bias_fast_gelu_grad",
+    "bias_silu",
+    "bias_silu_grad",
+    "glu",
+    "glu_grad",
+    "re_glu",
+    "re_glu_grad",
+    "swi_glu",
+    "swi_glu_grad",
+    "ge_glu",
+    "ge_glu_grad",
+    "dropout",
+    "dropout_grad",
     "max_pool",
     "max_pool_xy_grad",
     "max_pool_grad",
@@ -258,6 +326,13 @@ _AbsGradOutput: TypeAlias = Literal["dX"]
 _SinGradOutput: TypeAlias = Literal["dX"]
 _CosGradOutput: TypeAlias = Literal["dX"]
 _AtanGradOutput: TypeAlias = Literal["dX"]
+_TanGradOutput: TypeAlias = Literal["dX"]
+_AsinGradOutput: TypeAlias = Literal["dX"]
+_AcosGradOutput: TypeAlias = Literal["dX"]
+_SinhGradOutput: TypeAlias = Literal["dX"]
+_CoshGradOutput: TypeAlias = Literal["dX"]
+_Expm1GradOutput: TypeAlias = Literal["dX"]
+_Log1pGradOutput: TypeAlias = Literal["dX"]
 _AddGradOutput: TypeAlias = Literal["dA", "dB"]
 _SubGradOutput: TypeAlias = Literal["dA", "dB"]
 _MulGradOutput: TypeAlias = Literal["dA", "dB"]
@@ -265,6 +340,16 @@ _DivGradOutput: TypeAlias = Literal["dA", "dB"]
 _MaxGradOutput: TypeAlias = Literal["dA", "dB"]
 _MinGradOutput: TypeAlias = Literal["dA", "dB"]
 _PowGradOutput: TypeAlias = Literal["dA", "dB"]
+_WhereGradOutput: TypeAlias = Literal["dA", "dB"]
+_BiasReluGradOutput: TypeAlias = Literal["dA", "dB"]
+_BiasGeluGradOutput: TypeAlias = Literal["dA", "dB"]
+_BiasFastGeluGradOutput: TypeAlias = Literal["dA", "dB"]
+_BiasSiluGradOutput: TypeAlias = Literal["dA", "dB"]
+_GluGradOutput: TypeAlias = Literal["dGate", "dUp"]
+_ReGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
+_SwiGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
+_GeGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
+_DropoutGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
@@ -664,6 +749,69 @@ def atan_grad(
     *,
     outputs: _AtanGradOutput | Iterable[_AtanGradOutput] | None = ("dX",),
 ) -> AtanGradResult[Tensor]: ...
+def tan(
+    X: Tensor,
+) -> TanResult[Tensor]: ...
+def tan_grad(
+    dY: Tensor,
+    Y: Tensor,
+    *,
+    outputs: _TanGradOutput | Iterable[_TanGradOutput] | None = ("dX",),
+) -> TanGradResult[Tensor]: ...
+def asin(
+    X: Tensor,
+) -> AsinResult[Tensor]: ...
+def asin_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _AsinGradOutput | Iterable[_AsinGradOutput] | None = ("dX",),
+) -> AsinGradResult[Tensor]: ...
+def acos(
+    X: Tensor,
+) -> AcosResult[Tensor]: ...
+def acos_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _AcosGradOutput | Iterable[_AcosGradOutput] | None = ("dX",),
+) -> AcosGradResult[Tensor]: ...
+def sinh(
+    X: Tensor,
+) -> SinhResult[Tensor]: ...
+def sinh_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _SinhGradOutput | Iterable[_SinhGradOutput] | None = ("dX",),
+) -> SinhGradResult[Tensor]: ...
+def cosh(
+    X: Tensor,
+) -> CoshResult[Tensor]: ...
+def cosh_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _CoshGradOutput | Iterable[_CoshGradOutput] | None = ("dX",),
+) -> CoshGradResult[Tensor]: ...
+def expm1(
+    X: Tensor,
+) -> Expm1Result[Tensor]: ...
+def expm1_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _Expm1GradOutput | Iterable[_Expm1GradOutput] | None = ("dX",),
+) -> Expm1GradResult[Tensor]: ...
+def log1p(
+    X: Tensor,
+) -> Log1pResult[Tensor]: ...
+def log1p_grad(
+    dY: Tensor,
+    X: Tensor,
+    *,
+    outputs: _Log1pGradOutput | Iterable[_Log1pGradOutput] | None = ("dX",),
+) -> Log1pGradResult[Tensor]: ...
 def add(
     A: Tensor,
     B: Tensor,
@@ -741,6 +889,120 @@ def pow_grad(
     *,
     outputs: _PowGradOutput | Iterable[_PowGradOutput] | None = ("dA", "dB"),
 ) -> PowGradResult[Tensor]: ...
+def where(
+    condition: Tensor,
+    A: Tensor,
+    B: Tensor,
+) -> WhereResult[Tensor]: ...
+def where_grad(
+    dY: Tensor,
+    condition: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _WhereGradOutput | Iterable[_WhereGradOutput] | None = ("dA", "dB"),
+) -> WhereGradResult[Tensor]: ...
+def bias_relu(
+    A: Tensor,
+    B: Tensor,
+) -> BiasReluResult[Tensor]: ...
+def bias_relu_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _BiasReluGradOutput | Iterable[_BiasReluGradOutput] | None = ("dA", "dB"),
+) -> BiasReluGradResult[Tensor]: ...
+def bias_gelu(
+    A: Tensor,
+    B: Tensor,
+) -> BiasGeluResult[Tensor]: ...
+def bias_gelu_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _BiasGeluGradOutput | Iterable[_BiasGeluGradOutput] | None = ("dA", "dB"),
+) -> BiasGeluGradResult[Tensor]: ...
+def bias_fast_gelu(
+    A: Tensor,
+    B: Tensor,
+) -> BiasFastGeluResult[Tensor]: ...
+def bias_fast_gelu_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _BiasFastGeluGradOutput | Iterable[_BiasFastGeluGradOutput] | None = ("dA", "dB"),
+) -> BiasFastGeluGradResult[Tensor]: ...
+def bias_silu(
+    A: Tensor,
+    B: Tensor,
+) -> BiasSiluResult[Tensor]: ...
+def bias_silu_grad(
+    dY: Tensor,
+    A: Tensor,
+    B: Tensor,
+    *,
+    outputs: _BiasSiluGradOutput | Iterable[_BiasSiluGradOutput] | None = ("dA", "dB"),
+) -> BiasSiluGradResult[Tensor]: ...
+def glu(
+    gate: Tensor,
+    up: Tensor,
+) -> GluResult[Tensor]: ...
+def glu_grad(
+    dY: Tensor,
+    gate: Tensor,
+    up: Tensor,
+    *,
+    outputs: _GluGradOutput | Iterable[_GluGradOutput] | None = ("dGate", "dUp"),
+) -> GluGradResult[Tensor]: ...
+def re_glu(
+    gate: Tensor,
+    up: Tensor,
+) -> ReGluResult[Tensor]: ...
+def re_glu_grad(
+    dY: Tensor,
+    gate: Tensor,
+    up: Tensor,
+    *,
+    outputs: _ReGluGradOutput | Iterable[_ReGluGradOutput] | None = ("dGate", "dUp"),
+) -> ReGluGradResult[Tensor]: ...
+def swi_glu(
+    gate: Tensor,
+    up: Tensor,
+) -> SwiGluResult[Tensor]: ...
+def swi_glu_grad(
+    dY: Tensor,
+    gate: Tensor,
+    up: Tensor,
+    *,
+    outputs: _SwiGluGradOutput | Iterable[_SwiGluGradOutput] | None = ("dGate", "dUp"),
+) -> SwiGluGradResult[Tensor]: ...
+def ge_glu(
+    gate: Tensor,
+    up: Tensor,
+) -> GeGluResult[Tensor]: ...
+def ge_glu_grad(
+    dY: Tensor,
+    gate: Tensor,
+    up: Tensor,
+    *,
+    outputs: _GeGluGradOutput | Iterable[_GeGluGradOutput] | None = ("dGate", "dUp"),
+) -> GeGluGradResult[Tensor]: ...
+def dropout(
+    X: Tensor,
+    mask: Tensor,
+    *,
+    ratio: float = 0.5,
+) -> DropoutResult[Tensor]: ...
+def dropout_grad(
+    dY: Tensor,
+    mask: Tensor,
+    *,
+    ratio: float = 0.5,
+    outputs: _DropoutGradOutput | Iterable[_DropoutGradOutput] | None = ("dX",),
+) -> DropoutGradResult[Tensor]: ...
 def max_pool(
     X: Tensor,
     *,

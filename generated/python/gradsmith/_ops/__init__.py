@@ -7,8 +7,12 @@ from typing import Any
 
 from gradsmith._ops.abs_op import AbsResult, abs
 from gradsmith._ops.abs_grad_op import AbsGradResult, abs_grad
+from gradsmith._ops.acos_op import AcosResult, acos
+from gradsmith._ops.acos_grad_op import AcosGradResult, acos_grad
 from gradsmith._ops.add_op import AddResult, add
 from gradsmith._ops.add_grad_op import AddGradResult, add_grad
+from gradsmith._ops.asin_op import AsinResult, asin
+from gradsmith._ops.asin_grad_op import AsinGradResult, asin_grad
 from gradsmith._ops.atan_op import AtanResult, atan
 from gradsmith._ops.atan_grad_op import AtanGradResult, atan_grad
 from gradsmith._ops.average_pool_op import AveragePoolResult, average_pool
@@ -17,6 +21,14 @@ from gradsmith._ops.batch_normalization_op import BatchNormalizationResult, batc
 from gradsmith._ops.batch_normalization_grad_op import BatchNormalizationGradResult, batch_normalization_grad
 from gradsmith._ops.batch_normalization_relu_op import BatchNormalizationReluResult, batch_normalization_relu
 from gradsmith._ops.batch_normalization_relu_grad_op import BatchNormalizationReluGradResult, batch_normalization_relu_grad
+from gradsmith._ops.bias_fast_gelu_op import BiasFastGeluResult, bias_fast_gelu
+from gradsmith._ops.bias_fast_gelu_grad_op import BiasFastGeluGradResult, bias_fast_gelu_grad
+from gradsmith._ops.bias_gelu_op import BiasGeluResult, bias_gelu
+from gradsmith._ops.bias_gelu_grad_op import BiasGeluGradResult, bias_gelu_grad
+from gradsmith._ops.bias_relu_op import BiasReluResult, bias_relu
+from gradsmith._ops.bias_relu_grad_op import BiasReluGradResult, bias_relu_grad
+from gradsmith._ops.bias_silu_op import BiasSiluResult, bias_silu
+from gradsmith._ops.bias_silu_grad_op import BiasSiluGradResult, bias_silu_grad
 from gradsmith._ops.celu_op import CeluResult, celu
 from gradsmith._ops.celu_grad_op import CeluGradResult, celu_grad
 from gradsmith._ops.clip_op import ClipResult, clip
@@ -27,22 +39,32 @@ from gradsmith._ops.conv_transpose_op import ConvTransposeResult, conv_transpose
 from gradsmith._ops.conv_transpose_grad_op import ConvTransposeGradResult, conv_transpose_grad
 from gradsmith._ops.cos_op import CosResult, cos
 from gradsmith._ops.cos_grad_op import CosGradResult, cos_grad
+from gradsmith._ops.cosh_op import CoshResult, cosh
+from gradsmith._ops.cosh_grad_op import CoshGradResult, cosh_grad
 from gradsmith._ops.div_op import DivResult, div
 from gradsmith._ops.div_grad_op import DivGradResult, div_grad
+from gradsmith._ops.dropout_op import DropoutResult, dropout
+from gradsmith._ops.dropout_grad_op import DropoutGradResult, dropout_grad
 from gradsmith._ops.elu_op import EluResult, elu
 from gradsmith._ops.elu_grad_op import EluGradResult, elu_grad
 from gradsmith._ops.erf_op import ErfResult, erf
 from gradsmith._ops.erf_grad_op import ErfGradResult, erf_grad
 from gradsmith._ops.exp_op import ExpResult, exp
 from gradsmith._ops.exp_grad_op import ExpGradResult, exp_grad
+from gradsmith._ops.expm1_op import Expm1Result, expm1
+from gradsmith._ops.expm1_grad_op import Expm1GradResult, expm1_grad
 from gradsmith._ops.fast_gelu_op import FastGeluResult, fast_gelu
 from gradsmith._ops.fast_gelu_grad_op import FastGeluGradResult, fast_gelu_grad
+from gradsmith._ops.ge_glu_op import GeGluResult, ge_glu
+from gradsmith._ops.ge_glu_grad_op import GeGluGradResult, ge_glu_grad
 from gradsmith._ops.gelu_op import GeluResult, gelu
 from gradsmith._ops.gelu_grad_op import GeluGradResult, gelu_grad
 from gradsmith._ops.global_average_pool_op import GlobalAveragePoolResult, global_average_pool
 from gradsmith._ops.global_average_pool_grad_op import GlobalAveragePoolGradResult, global_average_pool_grad
 from gradsmith._ops.global_max_pool_op import GlobalMaxPoolResult, global_max_pool
 from gradsmith._ops.global_max_pool_grad_op import GlobalMaxPoolGradResult, global_max_pool_grad
+from gradsmith._ops.glu_op import GluResult, glu
+from gradsmith._ops.glu_grad_op import GluGradResult, glu_grad
 from gradsmith._ops.hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
 from gradsmith._ops.hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
 from gradsmith._ops.hard_swish_op import HardSwishResult, hard_swish
@@ -52,6 +74,8 @@ from gradsmith._ops.layer_normalization_grad_op import LayerNormalizationGradRes
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
 from gradsmith._ops.leaky_relu_grad_op import LeakyReluGradResult, leaky_relu_grad
 from gradsmith._ops.log_op import LogResult, log
+from gradsmith._ops.log1p_op import Log1pResult, log1p
+from gradsmith._ops.log1p_grad_op import Log1pGradResult, log1p_grad
 from gradsmith._ops.log_grad_op import LogGradResult, log_grad
 from gradsmith._ops.log_softmax_op import LogSoftmaxResult, log_softmax
 from gradsmith._ops.log_softmax_grad_op import LogSoftmaxGradResult, log_softmax_grad
@@ -74,6 +98,8 @@ from gradsmith._ops.prelu_op import PReluResult, prelu
 from gradsmith._ops.prelu_grad_op import PReluGradResult, prelu_grad
 from gradsmith._ops.quick_gelu_op import QuickGeluResult, quick_gelu
 from gradsmith._ops.quick_gelu_grad_op import QuickGeluGradResult, quick_gelu_grad
+from gradsmith._ops.re_glu_op import ReGluResult, re_glu
+from gradsmith._ops.re_glu_grad_op import ReGluGradResult, re_glu_grad
 from gradsmith._ops.reciprocal_op import ReciprocalResult, reciprocal
 from gradsmith._ops.reciprocal_grad_op import ReciprocalGradResult, reciprocal_grad
 from gradsmith._ops.reduce_l1_op import ReduceL1Result, reduce_l1
@@ -96,6 +122,8 @@ from gradsmith._ops.simplified_layer_normalization_op import SimplifiedLayerNorm
 from gradsmith._ops.simplified_layer_normalization_grad_op import SimplifiedLayerNormalizationGradResult, simplified_layer_normalization_grad
 from gradsmith._ops.sin_op import SinResult, sin
 from gradsmith._ops.sin_grad_op import SinGradResult, sin_grad
+from gradsmith._ops.sinh_op import SinhResult, sinh
+from gradsmith._ops.sinh_grad_op import SinhGradResult, sinh_grad
 from gradsmith._ops.skip_layer_normalization_op import SkipLayerNormalizationResult, skip_layer_normalization
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
@@ -107,22 +135,36 @@ from gradsmith._ops.sqrt_op import SqrtResult, sqrt
 from gradsmith._ops.sqrt_grad_op import SqrtGradResult, sqrt_grad
 from gradsmith._ops.sub_op import SubResult, sub
 from gradsmith._ops.sub_grad_op import SubGradResult, sub_grad
+from gradsmith._ops.swi_glu_op import SwiGluResult, swi_glu
+from gradsmith._ops.swi_glu_grad_op import SwiGluGradResult, swi_glu_grad
 from gradsmith._ops.swish_op import SwishResult, swish
 from gradsmith._ops.swish_grad_op import SwishGradResult, swish_grad
+from gradsmith._ops.tan_op import TanResult, tan
+from gradsmith._ops.tan_grad_op import TanGradResult, tan_grad
 from gradsmith._ops.tanh_op import TanhResult, tanh
 from gradsmith._ops.tanh_grad_op import TanhGradResult, tanh_grad
 from gradsmith._ops.thresholded_relu_op import ThresholdedReluResult, thresholded_relu
 from gradsmith._ops.thresholded_relu_grad_op import ThresholdedReluGradResult, thresholded_relu_grad
+from gradsmith._ops.where_op import WhereResult, where
+from gradsmith._ops.where_grad_op import WhereGradResult, where_grad
 
 __all__ = [
     "AbsResult",
     "abs",
     "AbsGradResult",
     "abs_grad",
+    "AcosResult",
+    "acos",
+    "AcosGradResult",
+    "acos_grad",
     "AddResult",
     "add",
     "AddGradResult",
     "add_grad",
+    "AsinResult",
+    "asin",
+    "AsinGradResult",
+    "asin_grad",
     "AtanResult",
     "atan",
     "AtanGradResult",
@@ -139,6 +181,22 @@ __all__ = [
     "batch_normalization_relu",
     "BatchNormalizationReluGradResult",
     "batch_normalization_relu_grad",
+    "BiasFastGeluResult",
+    "bias_fast_gelu",
+    "BiasFastGeluGradResult",
+    "bias_fast_gelu_grad",
+    "BiasGeluResult",
+    "bias_gelu",
+    "BiasGeluGradResult",
+    "bias_gelu_grad",
+    "BiasReluResult",
+    "bias_relu",
+    "BiasReluGradResult",
+    "bias_relu_grad",
+    "BiasSiluResult",
+    "bias_silu",
+    "BiasSiluGradResult",
+    "bias_silu_grad",
     "CeluResult",
     "celu",
     "CeluGradResult",
@@ -159,10 +217,18 @@ __all__ = [
     "cos",
     "CosGradResult",
     "cos_grad",
+    "CoshResult",
+    "cosh",
+    "CoshGradResult",
+    "cosh_grad",
     "DivResult",
     "div",
     "DivGradResult",
     "div_grad",
+    "DropoutResult",
+    "dropout",
+    "DropoutGradResult",
+    "dropout_grad",
     "EluResult",
     "elu",
     "EluGradResult",
@@ -175,10 +241,18 @@ __all__ = [
     "exp",
     "ExpGradResult",
     "exp_grad",
+    "Expm1Result",
+    "expm1",
+    "Expm1GradResult",
+    "expm1_grad",
     "FastGeluResult",
     "fast_gelu",
     "FastGeluGradResult",
     "fast_gelu_grad",
+    "GeGluResult",
+    "ge_glu",
+    "GeGluGradResult",
+    "ge_glu_grad",
     "GeluResult",
     "gelu",
     "GeluGradResult",
@@ -191,6 +265,10 @@ __all__ = [
     "global_max_pool",
     "GlobalMaxPoolGradResult",
     "global_max_pool_grad",
+    "GluResult",
+    "glu",
+    "GluGradResult",
+    "glu_grad",
     "HardSigmoidResult",
     "hard_sigmoid",
     "HardSigmoidGradResult",
@@ -209,6 +287,10 @@ __all__ = [
     "leaky_relu_grad",
     "LogResult",
     "log",
+    "Log1pResult",
+    "log1p",
+    "Log1pGradResult",
+    "log1p_grad",
     "LogGradResult",
     "log_grad",
     "LogSoftmaxResult",
@@ -253,6 +335,10 @@ __all__ = [
     "quick_gelu",
     "QuickGeluGradResult",
     "quick_gelu_grad",
+    "ReGluResult",
+    "re_glu",
+    "ReGluGradResult",
+    "re_glu_grad",
     "ReciprocalResult",
     "reciprocal",
     "ReciprocalGradResult",
@@ -297,6 +383,10 @@ __all__ = [
     "sin",
     "SinGradResult",
     "sin_grad",
+    "SinhResult",
+    "sinh",
+    "SinhGradResult",
+    "sinh_grad",
     "SkipLayerNormalizationResult",
     "skip_layer_normalization",
     "SoftmaxResult",
@@ -319,10 +409,18 @@ __all__ = [
     "sub",
     "SubGradResult",
     "sub_grad",
+    "SwiGluResult",
+    "swi_glu",
+    "SwiGluGradResult",
+    "swi_glu_grad",
     "SwishResult",
     "swish",
     "SwishGradResult",
     "swish_grad",
+    "TanResult",
+    "tan",
+    "TanGradResult",
+    "tan_grad",
     "TanhResult",
     "tanh",
     "TanhGradResult",
@@ -331,6 +429,10 @@ __all__ = [
     "thresholded_relu",
     "ThresholdedReluGradResult",
     "thresholded_relu_grad",
+    "WhereResult",
+    "where",
+    "WhereGradResult",
+    "where_grad",
 ]
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -398,6 +500,20 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "CosGrad": cos_grad,
     "Atan": atan,
     "AtanGrad": atan_grad,
+    "Tan": tan,
+    "TanGrad": tan_grad,
+    "Asin": asin,
+    "AsinGrad": asin_grad,
+    "Acos": acos,
+    "AcosGrad": acos_grad,
+    "Sinh": sinh,
+    "SinhGrad": sinh_grad,
+    "Cosh": cosh,
+    "CoshGrad": cosh_grad,
+    "Expm1": expm1,
+    "Expm1Grad": expm1_grad,
+    "Log1p": log1p,
+    "Log1pGrad": log1p_grad,
     "Add": add,
     "AddGrad": add_grad,
     "Sub": sub,
@@ -412,6 +528,26 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "MinGrad": min_grad,
     "Pow": pow,
     "PowGrad": pow_grad,
+    "Where": where,
+    "WhereGrad": where_grad,
+    "BiasRelu": bias_relu,
+    "BiasReluGrad": bias_relu_grad,
+    "BiasGelu": bias_gelu,
+    "BiasGeluGrad": bias_gelu_grad,
+    "BiasFastGelu": bias_fast_gelu,
+    "BiasFastGeluGrad": bias_fast_gelu_grad,
+    "BiasSilu": bias_silu,
+    "BiasSiluGrad": bias_silu_grad,
+    "Glu": glu,
+    "GluGrad": glu_grad,
+    "ReGlu": re_glu,
+    "ReGluGrad": re_glu_grad,
+    "SwiGlu": swi_glu,
+    "SwiGluGrad": swi_glu_grad,
+    "GeGlu": ge_glu,
+    "GeGluGrad": ge_glu_grad,
+    "Dropout": dropout,
+    "DropoutGrad": dropout_grad,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
     "MaxPoolGrad": max_pool_grad,
@@ -510,6 +646,20 @@ TORCH_SCHEMAS = {
     "CosGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Atan": "(Tensor X, *, str? policies=None) -> Tensor",
     "AtanGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Tan": "(Tensor X, *, str? policies=None) -> Tensor",
+    "TanGrad": "(Tensor dY, Tensor Y, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Asin": "(Tensor X, *, str? policies=None) -> Tensor",
+    "AsinGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Acos": "(Tensor X, *, str? policies=None) -> Tensor",
+    "AcosGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Sinh": "(Tensor X, *, str? policies=None) -> Tensor",
+    "SinhGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Cosh": "(Tensor X, *, str? policies=None) -> Tensor",
+    "CoshGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Expm1": "(Tensor X, *, str? policies=None) -> Tensor",
+    "Expm1Grad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Log1p": "(Tensor X, *, str? policies=None) -> Tensor",
+    "Log1pGrad": "(Tensor dY, Tensor X, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Add": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
     "AddGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Sub": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
@@ -524,6 +674,26 @@ TORCH_SCHEMAS = {
     "MinGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Pow": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
     "PowGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Where": "(Tensor condition, Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "WhereGrad": "(Tensor dY, Tensor condition, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BiasRelu": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "BiasReluGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BiasGelu": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "BiasGeluGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BiasFastGelu": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "BiasFastGeluGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BiasSilu": "(Tensor A, Tensor B, *, str? policies=None) -> Tensor",
+    "BiasSiluGrad": "(Tensor dY, Tensor A, Tensor B, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Glu": "(Tensor gate, Tensor up, *, str? policies=None) -> Tensor",
+    "GluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "ReGlu": "(Tensor gate, Tensor up, *, str? policies=None) -> Tensor",
+    "ReGluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "SwiGlu": "(Tensor gate, Tensor up, *, str? policies=None) -> Tensor",
+    "SwiGluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "GeGlu": "(Tensor gate, Tensor up, *, str? policies=None) -> Tensor",
+    "GeGluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "Dropout": "(Tensor X, Tensor mask, *, float ratio=0.5, str? policies=None) -> Tensor",
+    "DropoutGrad": "(Tensor dY, Tensor mask, *, float ratio=0.5, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, SymInt[]? shape=None, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
