@@ -22,10 +22,14 @@ def _of_tensors(op: Op) -> Iterator[Problem]:
     whole = lead(op)
     for tensor in (*op.inputs, *op.outputs):
         is_summed = tensor in op.outputs and tensor.name in sums
-        problem = _tensor_problem(op, tensor, whole) or (
-            _sum_problem(op, sums[tensor.name], tensor, whole)
-            if is_summed
-            else _shape_problem(op, tensor, whole)
+        problem = (
+            _tensor_problem(op, tensor)
+            or _type_problem(op, tensor, whole)
+            or (
+                _sum_problem(op, sums[tensor.name], tensor, whole)
+                if is_summed
+                else _shape_problem(op, tensor, whole)
+            )
         )
         if problem:
             yield f"the formulas fit no pattern: {problem}", tensor.span
@@ -55,13 +59,17 @@ def _nested_reductions(op: Op) -> Iterator[Problem]:
                 yield message, formula.place(part)
 
 
-def _tensor_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
+def _tensor_problem(op: Op, tensor: Tensor) -> str:
     if tensor.optional and tensor in op.inputs:
         return f"a map needs all of its inputs, and '{tensor.name}' is optional"
     if tensor.list:
         return f"a map has single tensors, and '{tensor.name}' is a list"
     if tensor.may_be_on_host:
         return f"a map reads its inputs on the device, and '{tensor.name}' may lie on the host"
+    return ""
+
+
+def _type_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
     if tensor.is_mask and tensor in op.inputs:
         return ""
     if tensor.type != whole.type:

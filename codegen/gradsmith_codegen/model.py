@@ -187,7 +187,7 @@ class Tensor(Located):
     @property
     def is_mask(self) -> bool:
         """Its elements are truth values."""
-        return self.type == DataType.BOOL.value
+        return bool(self.type == DataType.BOOL.value)
 
     @property
     def shape_source(self) -> str:

@@ -16,14 +16,12 @@ import problems
 import pytest
 
 pytest.importorskip("hypothesis")
-pytest.importorskip("ml_dtypes")
-jax = pytest.importorskip("jax")
 
 import draws  # noqa: E402 - after the check that what it needs is there
 from hypothesis import HealthCheck, event, given, settings  # noqa: E402
+from jax_peer import TOLERANCES, differentiated, equal, jax, near  # noqa: E402
+from test_formulas_against_jax import COMPARED  # noqa: E402
 
-jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_disable_most_optimizations", True)  # each problem is compiled anew, which takes most of the time
 lax, jnp = jax.lax, jax.numpy
 
 thorough = settings(
@@ -96,17 +94,6 @@ def conv_transpose(problem: draws.ConvProblem, x: Any, w: Any, b: Any) -> Any:
     return y + b.reshape(1, -1, *[1] * rank)
 
 
-def differentiated(function: Any, inputs: list[Any], gradient: Any) -> tuple[Any, Any]:
-    """What the function makes of the inputs, and the gradients of those for the gradient of its first result."""
-
-    def run(*given: Any) -> tuple[Any, Any]:
-        y, derivative, others = jax.vjp(function, *given[:-1], has_aux=True)
-        return (y, *others), derivative(given[-1])
-
-    results, gradients = jax.jit(run)(*(np.asarray(one).astype("float64") for one in (*inputs, gradient)))
-    return results, gradients
-
-
 def check_convolution(problem: draws.ConvProblem, names: tuple[str, str], peer: Any, channels: int) -> None:
     event(f"{problem.rank} axes, {problem.dtype.name}, {problem.attributes['auto_pad']}")
     event(f"empty batch {problem.x[0] == 0}")
@@ -121,10 +108,6 @@ def check_convolution(problem: draws.ConvProblem, names: tuple[str, str], peer: 
     equal(forward(x, w, b, **problem.attributes).Y, expected)
     for got, wanted in zip(gradient(dy, x, w, **problem.attributes), gradients, strict=True):
         equal(got, wanted)
-
-
-def equal(got: Any, expected: Any) -> None:
-    np.testing.assert_array_equal(got, np.asarray(expected).astype(got.dtype))
 
 
 @thorough
@@ -149,17 +132,6 @@ def batch_norm(x: Any, scale: Any, b: Any, epsilon: float, relu: bool) -> tuple[
     y = (x - mean.reshape(shape)) * (inv_std * scale).reshape(shape) + b.reshape(shape)
     count = x.size // x.shape[1]
     return jax.nn.relu(y) if relu else y, (mean, inv_std, variance * count / (count - 1))
-
-
-# The relative error that rounding to a type may bring, times what sums and saved statistics add to it.
-TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
-
-
-def near(got: Any, expected: Any, tolerance: float) -> None:
-    """Errors are measured against the largest number, since sums of small ones may cancel."""
-    expected = np.asarray(expected)
-    largest = float(np.abs(expected).max(initial=1))
-    np.testing.assert_allclose(got.astype("float64"), expected, rtol=0, atol=tolerance * largest)
 
 
 @thorough
@@ -216,123 +188,6 @@ def blended(problem: draws.BatchNormProblem, running: Any, of_batch: Any) -> Any
     if problem.x[0] == 0:
         return running.astype("float64")
     return problem.momentum * running.astype("float64") + (1 - problem.momentum) * np.asarray(of_batch)
-
-
-ELEMENTWISE = {
-    "sigmoid": lambda x, attributes: jax.nn.sigmoid(x),
-    "leaky_relu": lambda x, attributes: jax.nn.leaky_relu(x, attributes["alpha"]),
-}
-SAVES_THE_RESULT = {"sigmoid"}
-
-
-@pytest.mark.parametrize("name", ELEMENTWISE)
-@pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize("dims", [(), (1,), (7,), (3, 0, 2), (4, 8, 16), (2, 3, 5, 7), (3, 1021)])
-def test_elementwise(name: str, dtype: str, dims: tuple[int, ...]) -> None:
-    random = np.random.default_rng(len(dims))
-    attributes = {"alpha": 0.3} if name == "leaky_relu" else {}
-    dy, x = (random.normal(0, 3, dims).astype(np.dtype(dtype)) for _ in range(2))
-    (y,), (expected,) = differentiated(lambda x: (ELEMENTWISE[name](x, attributes), ()), [x], dy)
-    got = getattr(gradsmith, name)(x, **attributes).Y
-    near(got, y, TOLERANCES[dtype])
-    given = got if name in SAVES_THE_RESULT else x
-    near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
-
-
-# What JAX calls the operators of one tensor that have formulas, and attributes that are not the defaults.
-FORMULAS = {
-    "relu": (jax.nn.relu, {}),
-    "tanh": (jnp.tanh, {}),
-    "elu": (lambda x, alpha: jax.nn.elu(x, alpha), {"alpha": 0.7}),
-    "softplus": (jax.nn.softplus, {}),
-    "hard_sigmoid": (lambda x, alpha, beta: jnp.clip(alpha * x + beta, 0, 1), {"alpha": 0.3, "beta": 0.4}),
-    "hard_swish": (jax.nn.hard_swish, {}),
-    "swish": (lambda x, alpha: x * jax.nn.sigmoid(alpha * x), {"alpha": 0.7}),
-    "gelu": (lambda x: jax.nn.gelu(x, approximate=False), {}),
-    "fast_gelu": (lambda x: jax.nn.gelu(x, approximate=True), {}),
-    "celu": (lambda x, alpha: jax.nn.celu(x, alpha), {"alpha": 0.7}),
-    "selu": (jax.nn.selu, {}),
-    "thresholded_relu": (lambda x, alpha: jnp.where(x > alpha, x, 0), {"alpha": 0.6}),
-    "softsign": (jax.nn.soft_sign, {}),
-    "quick_gelu": (lambda x, alpha: x * jax.nn.sigmoid(alpha * x), {"alpha": 1.5}),
-    "mish": (lambda x: x * jnp.tanh(jax.nn.softplus(x)), {}),
-    "erf": (jax.lax.erf, {}),
-    "exp": (jnp.exp, {}),
-    "log": (jnp.log, {}),
-    "sqrt": (jnp.sqrt, {}),
-    "reciprocal": (lambda x: 1 / x, {}),
-    "abs": (jnp.abs, {}),
-    "sin": (jnp.sin, {}),
-    "cos": (jnp.cos, {}),
-    "atan": (jnp.arctan, {}),
-    "clip": (lambda x, min, max: jnp.clip(x, min, max), {"min": -0.6, "max": 1.1}),  # noqa: A006
-}
-
-
-OF_POSITIVE = {"log", "sqrt"}
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_formulas(name: str, dtype: str) -> None:
-    peer, attributes = FORMULAS[name]
-    random = np.random.default_rng(7)
-    dy, x = (np.clip(random.normal(0, 3, (3, 5, 7)), -6, 6) for _ in range(2))
-    x = abs(x) + 0.1 if name in OF_POSITIVE else x
-    dy, x = dy.astype(np.dtype(dtype)), x.astype(np.dtype(dtype))
-    (y,), (expected,) = differentiated(lambda x: (peer(x, **attributes), ()), [x], dy)
-    got = getattr(gradsmith, name)(x, **attributes).Y
-    near(got, y, TOLERANCES[dtype])
-    gradient = getattr(gradsmith, f"{name}_grad")
-    (op,) = [op for op in gradsmith.ops() if op.gradient_of and op.function == f"{name}_grad"]
-    given = x if any(one.name == "X" for one in op.inputs) else got
-    near(gradient(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
-
-
-# What JAX calls the operators of two tensors that broadcast to each other.
-OF_TWO = {
-    "add": jnp.add,
-    "sub": jnp.subtract,
-    "mul": jnp.multiply,
-    "div": jnp.divide,
-    "max": jnp.maximum,
-    "min": jnp.minimum,
-    "pow": jnp.power,
-}
-
-
-@pytest.mark.parametrize("name", OF_TWO)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_formulas_of_two(name: str, dtype: str) -> None:
-    random = np.random.default_rng(8)
-    a, b = (random.uniform(0.5, 3, dims).astype(np.dtype(dtype)) for dims in [(2, 1, 4), (3, 1)])
-    dy = random.normal(0, 3, (2, 3, 4)).astype(np.dtype(dtype))
-    (y,), expected = differentiated(lambda a, b: (OF_TWO[name](a, b), ()), [a, b], dy)
-    near(getattr(gradsmith, name)(a, b).Y, y, TOLERANCES[dtype])
-    for one, gradient in zip(getattr(gradsmith, f"{name}_grad")(dy, a, b), expected, strict=True):
-        near(one, gradient, TOLERANCES[dtype])
-
-
-def test_dims_that_do_not_broadcast_are_named() -> None:
-    a, b = np.zeros((2, 3), np.float32), np.zeros(4, np.float32)
-    with pytest.raises(ValueError, match=r"P = \[2, 3\] from A, Q = \[4\] from B: dimension 1 would be both 3 and 4"):
-        gradsmith.mul(a, b)
-    with pytest.raises(ValueError, match=r"dY has D = \[2, 3\]; expected \[2, 1\] by broadcast\(P, Q\)"):
-        gradsmith.mul_grad(a, a[:, :1], b[:1])
-
-
-@pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize(
-    ("dims", "slope_dims"), [((4, 8, 16), (8, 1)), ((2, 3, 5, 7), ()), ((3, 1021), (1021,)), ((3, 0), (3, 1))]
-)
-def test_prelu(dtype: str, dims: tuple[int, ...], slope_dims: tuple[int, ...]) -> None:
-    random = np.random.default_rng(len(dims))
-    dy, x = (random.normal(0, 3, dims).astype(np.dtype(dtype)) for _ in range(2))
-    slope = random.normal(0, 1, slope_dims).astype(np.dtype(dtype))
-    (y,), expected = differentiated(lambda x, slope: (jnp.where(x > 0, x, slope * x), ()), [x, slope], dy)
-    near(gradsmith.prelu(x, slope).Y, y, TOLERANCES[dtype])
-    for got, one in zip(gradsmith.prelu_grad(dy, x, slope), expected, strict=True):
-        near(got, one, TOLERANCES[dtype])
 
 
 @dataclass(frozen=True)
@@ -545,12 +400,11 @@ def test_every_operator_is_compared() -> None:
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
     compared |= {"BatchNormalization", "BatchNormalizationGrad"}
     compared |= {"BatchNormalizationRelu", "BatchNormalizationReluGrad"}
-    compared |= {"Sigmoid", "SigmoidGrad", "LeakyRelu", "LeakyReluGrad", "PRelu", "PReluGrad"}
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
     compared |= {
-        op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*FORMULAS, *OF_TWO, *REDUCTIONS}
+        op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}
     }
     compared |= {"SkipLayerNormalization"}
     compared |= {"LayerNormalization", "LayerNormalizationGrad"}
