@@ -11,6 +11,7 @@
 #include "reference/conv.h"
 #include "reference/random.h"
 #include "support/checks.h"
+#include "support/turns.h"
 
 /// Hundreds of problems that are in no schema, drawn at random and the same in each run: exact
 /// against the oracle, through the dynamic door, for every row of each op.
@@ -233,13 +234,16 @@ class RandomShapesTest : public testing::TestWithParam<Backend> {
     if (rows.empty()) {
       GTEST_SKIP() << "the schema has no " << op;
     }
+    support::Turns turns(GetParam() == Backend::kCuda ? 5 : 1);  // of the rows of a problem
     for (int i = 0; i < problems && !HasFailure(); ++i) {
       const std::string seed = op + "/" + std::to_string(problems) + "/" + std::to_string(i);
       Random random(seed);
       Case problem = draw(*rows[0]->op, i, random);
       problem.layout = DrawLayout(random, problems == kLargeProblems);
       for (const Row* row : rows) {
-        CheckRow({&registry_, row, &tests}, problem, seed);
+        if (turns.Next()) {
+          CheckRow({&registry_, row, &tests}, problem, seed);
+        }
       }
     }
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/cuda/primitive_call.h"
-#include "runtime/cuda/turns.h"
 #include "support/elements.h"
+#include "support/turns.h"
 
 /// Our own depthwise kernels, run by name: whether they are chosen does not matter here.
 namespace gradsmith::cuda {

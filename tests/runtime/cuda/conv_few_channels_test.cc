@@ -12,7 +12,7 @@
 #include "conv/cuda/few_channels.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
-#include "runtime/cuda/turns.h"
+#include "support/turns.h"
 
 /// Gradients of convolutions of few channels: how they are launched, without a GPU, and what they
 /// compute, run by name.

@@ -15,7 +15,7 @@
 #include "conv/cuda/sharing_plan.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
-#include "runtime/cuda/turns.h"
+#include "support/turns.h"
 
 /// Forward and the filter's gradient of few channels of x in planes: how they are launched, without
 /// a GPU, and what they compute, run by name.

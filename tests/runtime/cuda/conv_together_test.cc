@@ -11,7 +11,7 @@
 #include "core/decision_cache.h"
 #include "gradsmith/cache.h"
 #include "runtime/cuda/primitive_call.h"
-#include "runtime/cuda/turns.h"
+#include "support/turns.h"
 
 /// Gradients of X and W that are computed together: in turn or side by side, in forms that share
 /// copies.

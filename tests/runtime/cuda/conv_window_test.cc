@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "runtime/cuda/primitive_call.h"
-#include "runtime/cuda/turns.h"
 #include "support/elements.h"
+#include "support/turns.h"
 
 /// Our own kernels for few channels, run by name: whether they are chosen does not matter here.
 namespace gradsmith::cuda {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <span>
@@ -21,14 +20,13 @@
 #include "runtime/test_clock.h"
 #include "support/elements.h"
 #include "support/test_tensor.h"
+#include "support/turns.h"
 
 /// What tests of our own kernels share: a GPU, and tensors that are on it and on the host.
 namespace gradsmith::cuda {
 
-/// Whether tests run on the emulated GPU.
-inline bool IsEmulated() {
-  return std::getenv("EMULATED_GPU_ORDER") != nullptr;
-}
+using support::IsEmulated;
+using support::Turns;
 
 /// GpuTest skips its tests where there is no GPU. They run on the default stream of the first one.
 class GpuTest : public testing::Test {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/cuda/op_problems.h"
-#include "runtime/cuda/turns.h"
+#include "support/turns.h"
 
 /// The policies of a context: precision, determinism, workspace, search mode.
 namespace gradsmith::cuda {

@@ -1,9 +1,14 @@
-#ifndef GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
-#define GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
+#ifndef GRADSMITH_TESTS_SUPPORT_TURNS_H_
+#define GRADSMITH_TESTS_SUPPORT_TURNS_H_
 
-#include "runtime/cuda/gpu_tensor.h"
+#include <cstdlib>
 
-namespace gradsmith::cuda {
+namespace gradsmith::support {
+
+/// Whether tests run on the emulated GPU.
+inline bool IsEmulated() {
+  return std::getenv("EMULATED_GPU_ORDER") != nullptr;
+}
 
 /// Cases that share a kernel's code take turns on the emulated GPU, where all of them would take
 /// minutes: one of `period` is run. On a GPU every case is.
@@ -22,6 +27,6 @@ class Turns {
   int number_ = 0;
 };
 
-}  // namespace gradsmith::cuda
+}  // namespace gradsmith::support
 
-#endif  // GRADSMITH_TESTS_RUNTIME_CUDA_TURNS_H_
+#endif  // GRADSMITH_TESTS_SUPPORT_TURNS_H_
