@@ -14,8 +14,8 @@
 
 namespace gradsmith {
 
-/// kMasksOf is a functor's kMasks, whose bit i is set where input i of a map is a mask: of bool, and
-/// read as 1 where it is not zero. A functor without it has no masks.
+/// kMasksOf is a functor's kMasks, whose bit i is set where input i of a map is a mask: of bool,
+/// and read as 1 where it is not zero. A functor without it has no masks.
 template <typename Functor, typename = void>
 inline constexpr unsigned kMasksOf = 0;
 template <typename Functor>

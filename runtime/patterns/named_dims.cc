@@ -50,8 +50,8 @@ std::int64_t NamedDims::Count(unsigned names) const {
   return count;
 }
 
-TensorRef
-NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, unsigned names) const {
+TensorRef NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, unsigned names)
+    const {
   if (!tensor.present) {
     return tensor;
   }
@@ -73,8 +73,7 @@ NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, unsigned na
     for (std::int64_t i = 0; Has(names, name) && i < lengths_[name]; ++i) {
       const bool is_own = own_begins[name] != kUnnamed;
       spread.dims.push_back(dims_[static_cast<int>(begins_[name] + i)]);
-      spread.strides.push_back(
-          is_own ? tensor.strides[static_cast<int>(own_begins[name] + i)] : 0);
+      spread.strides.push_back(is_own ? tensor.strides[static_cast<int>(own_begins[name] + i)] : 0);
     }
   }
   return spread;

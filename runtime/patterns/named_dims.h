@@ -38,8 +38,8 @@ class NamedDims {
   [[nodiscard]] std::int64_t Count(unsigned names) const;
   /// Spread returns the tensor with the dims of all these names, in order. Along those that it
   /// lacks it has strides of 0.
-  [[nodiscard]] TensorRef
-  Spread(const TensorRef& tensor, const IntList& own_names, unsigned names) const;
+  [[nodiscard]] TensorRef Spread(const TensorRef& tensor, const IntList& own_names, unsigned names)
+      const;
 
  private:
   [[nodiscard]] int names() const { return lengths_.size(); }

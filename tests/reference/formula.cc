@@ -288,9 +288,7 @@ void FormulaOracle::Evaluate(const Place& place, const Attributes& attributes, V
 }
 
 bool FormulaOracle::IsSmooth(const Values& values) const {
-  const auto is_smooth = [&](std::size_t node) {
-    return HasMargin(values[node]);
-  };
+  const auto is_smooth = [&](std::size_t node) { return HasMargin(values[node]); };
   return std::ranges::all_of(
              data_.outputs, [&](const FormulaOutput& output) { return is_smooth(output.node); }) &&
          std::ranges::all_of(data_.domain, is_smooth);

@@ -194,8 +194,8 @@ class NamedFormulaOracle::Space {
       const auto begin = dims.begin() + static_cast<std::ptrdiff_t>(at);
       const Shape own(begin, begin + static_cast<std::ptrdiff_t>(length));
       at += length;
-      const bool fits = entry == "1" ? own == Shape{1}
-                                     : bound_.try_emplace(entry, own).first->second == own;
+      const bool fits =
+          entry == "1" ? own == Shape{1} : bound_.try_emplace(entry, own).first->second == own;
       if (!fits) {
         return false;
       }
@@ -214,8 +214,8 @@ NamedFormulaOracle::NamedFormulaOracle(NamedFormulaData data) : data_(std::move(
   for (const FormulaNode& node : data_.nodes) {
     const bool reduces = !node.over.empty();
     const FormulaPart part = reduces ? FormulaPart() : PartOf(node);
-    bool is_exact = reduces ? node.operation != "mean" && node.operation != "variance"
-                            : part.is_exact;
+    bool is_exact =
+        reduces ? node.operation != "mean" && node.operation != "variance" : part.is_exact;
     bool below_reduces = reduces && node.operation != "count";
     Names dims;
     if (node.operation == "input") {
@@ -263,8 +263,7 @@ NamedFormulaOracle::Values NamedFormulaOracle::Apply(
       const auto input = inputs.find(formula.name);
       const bool is_given = formula.operation == "input" && input != inputs.end();
       const std::size_t element = space.IndexIn(dims_[node], at);
-      results.push_back(
-          LeafOf(formula, attributes, is_given ? input->second.values[element] : 0));
+      results.push_back(LeafOf(formula, attributes, is_given ? input->second.values[element] : 0));
       return;
     }
     std::vector<CountingNumber> arguments;
@@ -292,9 +291,8 @@ NamedFormulaOracle::Values NamedFormulaOracle::Reduce(
     return values[argument][space.IndexIn(dims_[argument], at)];
   };
   std::vector<Terms> terms(space.CountOf(own));
-  space.ForEach(dims_[argument], [&](const Indices& at) {
-    terms[space.IndexIn(own, at)].Add(at_term(at));
-  });
+  space.ForEach(
+      dims_[argument], [&](const Indices& at) { terms[space.IndexIn(own, at)].Add(at_term(at)); });
   if (formula.operation == "variance") {
     std::vector<Terms> squares(terms.size());
     space.ForEach(dims_[argument], [&](const Indices& at) {
