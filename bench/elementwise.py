@@ -5,7 +5,7 @@ Bytes are those of every input read once and of every output written once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,63 @@ OPERATORS: dict[str, tuple[Call, Call]] = {
         lambda dy, x, dx: backward.gelu_backward.grad_input(dy, x, approximate="none", grad_input=dx),
     ),
 }
+# Of a tensor and a bias along the last dim; PyTorch's sum is of what its first kernel gave.
+BIASED_SHAPES = [(8192, 4096), (16384, 1024), (32, 197, 768), (8192, 999), (8, 100)]
+BIASED = {
+    "BiasGeluGrad": (gradsmith.bias_gelu_grad, lambda dy, x: backward.gelu_backward(dy, x, approximate="none")),
+    "BiasFastGeluGrad": (
+        gradsmith.bias_fast_gelu_grad,
+        lambda dy, x: backward.gelu_backward(dy, x, approximate="tanh"),
+    ),
+    "BiasReluGrad": (gradsmith.bias_relu_grad, lambda dy, x: backward.threshold_backward(dy, x, 0)),
+    "BiasSiluGrad": (gradsmith.bias_silu_grad, backward.silu_backward),
+}
+GATED_SHAPES = [(8192, 4096), (4096, 14336), (8192, 999), (8, 100)]
+GATED = {
+    "SwiGluGrad": (gradsmith.swi_glu_grad, torch.nn.functional.silu, backward.silu_backward),
+    "GeGluGrad": (
+        gradsmith.ge_glu_grad,
+        torch.nn.functional.gelu,
+        lambda dy, x: backward.gelu_backward(dy, x, approximate="none"),
+    ),
+}
+
+
+def of_bias(op: str, dy: Any, x: Any, bias: Any, dx: Any, dbias: Any) -> Any:
+    return BIASED[op][0](dy, x, bias, out={"dA": dx, "dB": dbias})
+
+
+def of_bias_in_torch(op: str, dy: Any, x: Any, _bias: Any, _dx: Any, dbias: Any) -> None:
+    """X has had its bias added: what PyTorch saves."""
+    torch.sum(BIASED[op][1](dy, x).flatten(0, -2), 0, out=dbias)
+
+
+def biased(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    dy, x, dx = (torch.randn(dims, device="cuda").to(dtype) for _ in range(3))
+    bias, dbias = (torch.randn(dims[-1:], device="cuda").to(dtype) for _ in range(2))
+    return dy, x, bias, dx, dbias
+
+
+def of_gate(op: str, dy: Any, gate: Any, up: Any, dgate: Any, dup: Any) -> Any:
+    return GATED[op][0](dy, gate, up, out={"dGate": dgate, "dUp": dup})
+
+
+def of_gate_in_torch(op: str, dy: Any, gate: Any, up: Any, _dgate: Any, dup: Any) -> None:
+    torch.mul(dy, GATED[op][1](gate), out=dup)
+    GATED[op][2](dy * up, gate)
+
+
+def gated(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    return tuple(torch.randn(dims, device="cuda").to(dtype) for _ in range(5))
+
+
+def masked(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    dy, dx = (torch.randn(dims, device="cuda").to(dtype) for _ in range(2))
+    return dy, torch.rand(dims, device="cuda") < 0.7, dx
+
+
+def dropped_in_torch(dy: Any, mask: Any, dx: Any) -> None:
+    backward.native_dropout_backward.out(dy, mask, 1 / 0.7, out=dx)
 
 
 def tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
@@ -59,6 +116,41 @@ def cases() -> Iterator[Case]:
                     partial(tensors, dims, channels_last, dtype),
                     partial(bytes_of, (0, 1, 2)),
                 )
+    for type_name, dtype in TYPES.items():
+        yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch), biased, type_name)
+        yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch), gated, type_name)
+        for dims in GATED_SHAPES:
+            yield Case(
+                "DropoutGrad",
+                type_name,
+                "x".join(map(str, dims)),
+                lambda dy, mask, dx: gradsmith.dropout_grad(dy, mask, ratio=0.3, out={"dX": dx}),
+                {"torch": dropped_in_torch},
+                partial(masked, dims, dtype),
+                partial(bytes_of, (0, 1, 2)),
+            )
+
+
+def cases_of(
+    operators: Iterable[str],
+    shapes: Sequence[tuple[int, ...]],
+    calls: tuple[Call, Call],
+    draw: Callable[[tuple[int, ...], torch.dtype], tuple[Any, ...]],
+    type_name: str,
+) -> Iterator[Case]:
+    for op in operators:
+        for dims in shapes:
+            ours, peer = (partial(call, op) for call in calls)
+            tensors_of = partial(draw, dims, TYPES[type_name])
+            yield Case(
+                op,
+                type_name,
+                "x".join(map(str, dims)),
+                ours,
+                {"torch": peer},
+                tensors_of,
+                partial(bytes_of, (0, 1, 2, 3, 4)),
+            )
 
 
 if __name__ == "__main__":
