@@ -75,6 +75,15 @@ NearestRows(std::vector<const Row*> rows, std::span<const DataType> types, Backe
   return text;
 }
 
+/// The names, or the first of many and how many others there are.
+std::string FirstOf(std::span<const std::string_view> names) {
+  constexpr std::size_t kMost = 24;
+  if (names.size() <= kMost) {
+    return Join(names);
+  }
+  return Join(names.first(kMost)) + " and " + std::to_string(names.size() - kMost) + " others";
+}
+
 }  // namespace
 
 namespace internal {
@@ -98,7 +107,7 @@ std::string Explain(
     const std::vector<std::string_view> names = OpNames(registry.rows());
     const std::string suggestion = DidYouMean(op, names);
     return "There is no op " + Quoted(op) + (suggestion.empty() ? "." : suggestion) +
-           " The ops are: " + (names.empty() ? "none; call RegisterAll" : Join(names)) + ".";
+           " The ops are: " + (names.empty() ? "none; call RegisterAll" : FirstOf(names)) + ".";
   }
   const std::span<const std::string_view> parameters = rows.front()->op->type_parameters;
   if (types.size() != parameters.size()) {

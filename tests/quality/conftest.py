@@ -10,7 +10,8 @@ from typing import NoReturn
 
 import pytest
 
-LLVM_VERSION = "18"
+# Of the second those from 22 on look at no system header, which takes a quarter of the time.
+LLVM_VERSIONS = {"clang-format": "18", "clang-tidy": "23"}
 
 
 def _cannot_check(reason: str) -> NoReturn:
@@ -33,8 +34,8 @@ def _llvm_tool(name: str) -> Path:
     tool = _tool(name)
     answer = subprocess.run([str(tool), "--version"], check=True, text=True, capture_output=True).stdout
     version = re.search(r"version (\d+)", answer)
-    if version is None or version[1] != LLVM_VERSION:
-        _cannot_check(f"{tool} is not of LLVM {LLVM_VERSION}, whose format and findings the sources are held to")
+    if version is None or version[1] != LLVM_VERSIONS[name]:
+        _cannot_check(f"{tool} is not of LLVM {LLVM_VERSIONS[name]}, whose format and findings the sources are held to")
     return tool
 
 

@@ -218,6 +218,8 @@ TEST(Explain, SuggestsTheOpThatWasMeant) {
   const std::string text = Builtin().Explain("ConvGard", {DataType::kFloat}, Backend::kCpu);
   EXPECT_EQ(text.find("There is no op 'ConvGard'; did you mean 'ConvGrad'? The ops are: "), 0U)
       << text;
+  EXPECT_NE(text.find(", BatchNormalization, "), text.npos) << text;
+  EXPECT_EQ(text.substr(text.size() - 8), " others.") << text;
 }
 
 TEST(Explain, CountsTypeParameters) {
