@@ -98,6 +98,7 @@ inline std::vector<AxisPart> PartsByPosition(const AxisTaps& axis) {
 /// PartsByTap returns each tap with the positions that read the source with it, which may be none.
 inline std::vector<AxisPart> PartsByTap(const AxisTaps& axis) {
   std::vector<AxisPart> parts;
+  parts.reserve(static_cast<std::size_t>(axis.taps));
   for (std::int64_t tap = 0; tap < axis.taps; ++tap) {
     parts.push_back({axis.PositionsInside(tap), {tap, tap + 1}});
   }

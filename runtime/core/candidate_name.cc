@@ -27,7 +27,7 @@ std::string CandidateName::Engine() const {
 std::string NameOfVariant(std::string_view implementation, std::string_view variant) {
   std::string name(implementation);
   if (!variant.empty()) {
-    name += "/";
+    name += '/';
     name += variant;
   }
   return name;

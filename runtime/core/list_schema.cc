@@ -200,13 +200,13 @@ std::shared_ptr<const OpSchema> SpellOut(const OpSchema& op, int length) {
   Kept& kept = AllKept();
   const Key key{&op, length};
   {
-    const std::lock_guard<std::mutex> lock(kept.mutex);
+    const std::scoped_lock lock(kept.mutex);
     if (const auto* known = kept.schemas.Find(key)) {
       return *known;
     }
   }
   std::shared_ptr<const OpSchema> made = Speller(op, length).Spell();
-  const std::lock_guard<std::mutex> lock(kept.mutex);
+  const std::scoped_lock lock(kept.mutex);
   return kept.schemas.Insert(key, std::move(made));
 }
 

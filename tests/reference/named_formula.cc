@@ -40,10 +40,7 @@ struct Terms {
     sum.unit = std::min(sum.unit, term.unit);
     sum.bound += std::max(term.bound, std::abs(term.value) / term.unit);
     sum.margin = std::min(sum.margin, term.margin);
-    // What is not a number is passed over.
-    if (term.value > most.value) {
-      most.value = term.value;
-    }
+    most.value = std::max(most.value, term.value);  // what is not a number is passed over
     most.error = std::max(most.error, term.error);
     most.unit = std::min(most.unit, term.unit);
     most.bound = std::max(most.bound, term.bound);
