@@ -208,10 +208,11 @@ TEST(EmulatedGpu, LanesExchange) {
 
 TEST(EmulatedGpu, LanesExchangeWithinGroups) {
   for (const Order order : kOrders) {
-    std::vector<int> values(kThreads);
+    std::vector<int> values(2 * kThreads);
     RunKernel("test_groups", order, {}, values.data());
     for (int lane = 0; lane < 64; ++lane) {
       EXPECT_EQ(values[lane], lane % 8 < 5 ? lane + 3 : lane);
+      EXPECT_EQ(values[64 + lane], lane / 8 * 8);
     }
   }
 }

@@ -125,6 +125,8 @@ extern "C" __global__ void test_warp(int* sums, unsigned* votes) {
 /// Lanes exchange within groups of eight.
 extern "C" __global__ void test_groups(int* values) {
   values[threadIdx.x] = __shfl_down_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 3, 8);
+  const int first = static_cast<int>(threadIdx.x) / 8 * 8;
+  values[64 + threadIdx.x] = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), first);
 }
 
 /// Half of a warp exchanges while the other half does.

@@ -70,6 +70,12 @@ inline int __syncthreads_or(int predicate) {
 }
 
 template <typename T>
+T __shfl_sync(unsigned lanes, T value, int lane) {
+  const auto& all = emulated_gpu::Exchange(lanes, value);
+  return emulated_gpu::Given<T>(all, static_cast<unsigned>(lane) % emulated_gpu::kWarp);
+}
+
+template <typename T>
 T __shfl_down_sync(unsigned lanes, T value, unsigned distance, int width = 32) {
   const auto& all = emulated_gpu::Exchange(lanes, value);
   const unsigned lane = threadIdx.x % 32;
