@@ -65,25 +65,25 @@ GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf16, __nv_bfloat16)
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_ALONG(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
     f32,
     float,
     float)
-GRADSMITH_ROWS_KERNELS_ALONG(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
     f64,
     double,
     double)
-GRADSMITH_ROWS_KERNELS_ALONG(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
     f16,
     __half,
     __half)
-GRADSMITH_ROWS_KERNELS_ALONG(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
     bf16,

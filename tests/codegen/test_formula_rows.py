@@ -151,7 +151,9 @@ def test_types_that_differ() -> None:
     op = op_of(("Y: X * scale - mean(X, S)",), (Y,), ('scale: {type: T1, shape: ["*S"]}',), types=", T1: float")
     schedule = steps(op).schedule
     assert (schedule.first, schedule.second) == ("T", "T1")
-    assert formula_rows_cpp.kernels(op, schedule) == [("GRADSMITH_ROWS_KERNELS_ALONG", ["f16_f32", "__half", "float"])]
+    assert formula_rows_cpp.kernels(op, schedule) == [
+        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", ["f16_f32", "__half", "float"])
+    ]
 
 
 def test_counts_are_given() -> None:

@@ -19,8 +19,11 @@ namespace gradsmith::cuda {
 namespace {
 
 std::string KernelName(const RowsForm& form, const OpTask& task, const internal::RowsTypes& types) {
-  std::string name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
-  name += form.vector > 1 ? "vectors_" : "elements_";
+  std::string name = "gradsmith_rows_by_columns_";
+  if (!form.is_by_columns) {
+    name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
+    name += form.vector > 1 ? "vectors_" : "elements_";
+  }
   name += std::string(task.op->name) + "_" + std::string(KernelSuffix(types.first));
   return types.first == types.second ? name : name + "_" + std::string(KernelSuffix(types.second));
 }
@@ -122,7 +125,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   }
   const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
-  const RowsForm form = FormOf(rows, tensors, info);
+  const RowsForm form = FormOf(device, rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(

@@ -26,10 +26,21 @@ constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
 template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 
+/// Kernels by columns: how many columns a thread has, and how many rows a team has at once, of
+/// which each thread has four vectors.
+constexpr int ColumnsOfThread(int bytes_of_sum) {
+  return bytes_of_sum == 8 ? 4 : 8;
+}
+constexpr int RowsOfTeam(int bytes_of_sum, int vector) {
+  return 4 / (ColumnsOfThread(bytes_of_sum) / vector);
+}
+/// Threads of a team in them, at least: its lanes know what there is once of its rows.
+inline constexpr int kLeastMembersByColumns = 8;
+
 /// RowsLaunch is how a launch cuts a task. A team is the threads that share a row, or as many
 /// neighbouring rows as a vector has elements; a group is the rows that a block has at once.
 struct RowsLaunch {
-  /// Threads of a team: a power of two, and which.
+  /// Threads of a team: a power of two, and which; of kernels by columns a multiple of 32 too.
   int members = 1;
   int member_bits = 0;
   /// Teams of a block.
@@ -48,7 +59,7 @@ struct RowsLaunch {
   void* partials = nullptr;
   /// Each block's sums, [blocks][sums][length]. Null where no column sums are wanted.
   void* columns = nullptr;
-  /// Whether there is one block: its sums are the result.
+  /// Whether there is one block, whose sums are the result. Kernels by columns do not ask.
   bool is_only_block = false;
   /// Whether a row has fewer than 2^31 elements, so that kernels for rows of many dims divide a
   /// place in it by length_divisors; they divide a place in a longer row by the dims themselves.

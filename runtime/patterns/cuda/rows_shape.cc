@@ -1,12 +1,13 @@
 #include "patterns/cuda/rows_shape.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdlib>
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
+#include "patterns/cuda/rows_by_columns.h"
+#include "patterns/cuda/rows_policy.h"
 
 namespace gradsmith::cuda {
 
@@ -16,49 +17,9 @@ using internal::CeilDivide;
 using internal::RowsCounts;
 using internal::RowsTask;
 
-/// What is quickest depends on the GPU.
-struct Policy {
-  /// From which compute capability on.
-  int compute_capability = 0;
-  /// Threads of a block whose teams are smaller.
-  int threads = 256;
-  /// A team's threads, at least, where the row has as many vectors or single elements.
-  int least_members = 4;
-  int least_members_of_elements = 16;
-  /// What a thread is given of a row, in vectors and in single elements, while the row is short
-  /// enough.
-  int vectors_of_thread = 4;
-  int vectors_of_summing_thread = 2;
-  int elements_of_thread = 32;
-  int elements_of_summing_thread = 8;
-  /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
-  int resident_threads = 1024;
-  /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
-  /// multiprocessors and each is at least four parts long.
-  int vectors_of_part = 4;
-  int elements_of_part = 16;
-  int most_parts = 128;
-  /// Shared memory that a block takes, at most.
-  int most_shared_bytes = 210 << 10;
-  /// Blocks that sum columns, for each multiprocessor, by their threads.
-  int summing_threads = 1024;
-  /// Memory for sums of columns, at most, where there is more than one block.
-  std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
-};
-
-constexpr std::array<Policy, 1> kPolicies = {{{}}};
-
-const Policy& PolicyOf(const DeviceInfo& device) {
-  const auto* best = &kPolicies.front();
-  for (const Policy& policy : kPolicies) {
-    best = policy.compute_capability <= device.compute_capability() ? &policy : best;
-  }
-  return *best;
-}
-
 /// Returns how many vectors or single elements a thread is given of a row. Where columns of
 /// elements of more than two bytes are summed, more threads with less each are quicker.
-std::int64_t ChunksOfThread(const Policy& policy, const RowsForm& form, bool sums_wide) {
+std::int64_t ChunksOfThread(const RowsPolicy& policy, const RowsForm& form, bool sums_wide) {
   if (form.vector == 1) {
     return sums_wide ? policy.elements_of_summing_thread : policy.elements_of_thread;
   }
@@ -131,7 +92,7 @@ std::int64_t PartsOf(
   const std::int64_t two_each = std::int64_t{2} * device.multiprocessors();
   return std::min(
       {CeilDivide(two_each, groups), CeilDivide(length, least_part),
-       std::int64_t{PolicyOf(device).most_parts}});
+       std::int64_t{RowsPolicyOf(device).most_parts}});
 }
 
 /// Cuts rows into parts of a multiple of so many elements.
@@ -153,7 +114,8 @@ void CutAcross(
     RowsShape* shape) {
   const int vector = shape->form.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
-  const std::int64_t chunks = ChunksOfThread(PolicyOf(device), shape->form, /*sums_wide=*/false);
+  const std::int64_t chunks =
+      ChunksOfThread(RowsPolicyOf(device), shape->form, /*sums_wide=*/false);
   const std::int64_t members = std::clamp<std::int64_t>(
       PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
   shape->launch.members = static_cast<int>(members);
@@ -173,7 +135,7 @@ void CutAlong(
     const RowsInfo& info,
     const RowsBytes& bytes,
     RowsShape* shape) {
-  const Policy& policy = PolicyOf(device);
+  const RowsPolicy& policy = RowsPolicyOf(device);
   RowsLaunch& launch = shape->launch;
   const std::int64_t vector = shape->form.vector;
   // Whether or not sums are wanted: which outputs there are changes no result.
@@ -253,7 +215,7 @@ std::int64_t BlocksOf(
     const RowsTask& task,
     const RowsShape& shape,
     std::int64_t bytes_of_sums) {
-  const Policy& policy = PolicyOf(device);
+  const RowsPolicy& policy = RowsPolicyOf(device);
   const bool sums = bytes_of_sums > 0;
   const std::int64_t shared = std::int64_t{shape.shared_bytes} + kRowsStaticBytes;
   const std::int64_t of_each = std::min<std::int64_t>(
@@ -270,16 +232,20 @@ std::int64_t BlocksOf(
 
 int MostShared(const DeviceInfo& device) {
   return std::min(
-      PolicyOf(device).most_shared_bytes,
+      RowsPolicyOf(device).most_shared_bytes,
       device.shared_bytes() - device.reserved_shared_bytes() - kRowsStaticBytes);
 }
 
-RowsForm FormOf(const RowsTask& task, std::span<const TensorRef> tensors, const RowsInfo& info) {
+RowsForm FormOf(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    std::span<const TensorRef> tensors,
+    const RowsInfo& info) {
   const RowsCounts& counts = info.counts;
   RowsForm form = {.is_across = IsAcross(task, counts)};
   const internal::RowsTypes types = internal::TypesOf(tensors, counts);
-  const int vector =
-      kVectorBytes / static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
+  const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
+  const int vector = kVectorBytes / bytes;
   const int inner_rank = form.is_across ? task.row_rank : task.length_rank;
   if (inner_rank == 0 || (task.length_rank > 1 && !info.rows_of_many_dims)) {
     return form;
@@ -300,6 +266,7 @@ RowsForm FormOf(const RowsTask& task, std::span<const TensorRef> tensors, const 
                                         task.row_strides[t], task.row_rank, vector));
   }
   form.vector = has_vectors ? vector : 1;
+  form.is_by_columns = has_vectors && IsByColumns(device, task, info, bytes);
   return form;
 }
 
@@ -317,14 +284,18 @@ RowsShape ShapeOf(
       task.tensors + first_sum, task.tensors + first_sum + info.counts.column_sums,
       [](const void* tensor) { return tensor != nullptr; });
   RowsBytes of = {.element = bytes};
-  of.sum = bytes == sizeof(double) ? sizeof(double) : sizeof(float);
+  of.sum = BytesOfSum(bytes);
   of.sums_of_column = sums_columns ? info.counts.column_sums * of.sum : 0;
-  if (form.is_across) {
+  if (form.is_by_columns) {
+    CutByColumns(device, task, info, bytes, &shape);
+  } else if (form.is_across) {
     CutAcross(device, task, info, &shape);
   } else {
     CutAlong(device, task, info, of, &shape);
   }
-  HoldInShared(device, task, info, of, &shape);
+  if (!form.is_by_columns) {
+    HoldInShared(device, task, info, of, &shape);
+  }
   if (info.rows_of_many_dims) {
     DivideLength(task, &shape.launch);
   }
@@ -333,7 +304,8 @@ RowsShape ShapeOf(
   if (sums_columns) {
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);
-    shape.launch.is_only_block = shape.blocks == 1 && shape.launch.parts == 1;
+    shape.launch.is_only_block =
+        shape.blocks == 1 && shape.launch.parts == 1 && !form.is_by_columns;
   }
   if (shape.launch.parts > 1) {
     const auto partials =

@@ -20,6 +20,8 @@ struct RowsForm {
   bool is_across = false;
   /// Elements that are loaded at once; 1 where they do not lie so.
   int vector = 1;
+  /// Whether a thread has the same columns of every row (patterns/cuda/rows_by_columns.h).
+  bool is_by_columns = false;
 };
 
 /// RowsShape is the shape of a task's launches.
@@ -36,8 +38,16 @@ struct RowsShape {
 /// MostShared returns the bytes of shared memory that a block takes on a device, at most.
 int MostShared(const DeviceInfo& device);
 
-RowsForm
-FormOf(const internal::RowsTask& task, std::span<const TensorRef> tensors, const RowsInfo& info);
+/// BytesOfSum returns the bytes of a sum of elements of so many bytes.
+constexpr int BytesOfSum(int bytes) {
+  return bytes == sizeof(double) ? sizeof(double) : sizeof(float);
+}
+
+RowsForm FormOf(
+    const DeviceInfo& device,
+    const internal::RowsTask& task,
+    std::span<const TensorRef> tensors,
+    const RowsInfo& info);
 
 /// ShapeOf cuts a task for a device. `bytes` are those of an element of the wider type.
 RowsShape ShapeOf(

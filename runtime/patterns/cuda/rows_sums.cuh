@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "patterns/cuda/rows_launch.h"
-#include "patterns/cuda/rows_memory.cuh"
+#include "patterns/cuda/rows_operands.cuh"
 #include "patterns/cuda/rows_team.cuh"
 
 namespace gradsmith::cuda {
@@ -20,8 +20,8 @@ class RowsSums {
       const RowsLaunch& launch,
       const RowsPlaceInBlock& team,
       void* shared)
-      : task_(task),
-        launch_(launch),
+      : launch_(launch),
+        in_memory_{task, launch},
         team_(team),
         shared_(static_cast<Word*>(shared) + threadIdx.x) {}
 
@@ -36,7 +36,7 @@ class RowsSums {
     for (int s = 0; s < kSums; ++s) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        *BlockSumAt(s, column + v) += terms[s][v];
+        *in_memory_.At(s, column + v) += terms[s][v];
       }
     }
   }
@@ -52,8 +52,9 @@ class RowsSums {
   __device__ __forceinline__ void Write(std::int64_t first, std::int64_t stride, std::int64_t end)
       const {
     if (launch_.teams == 1) {
-      ForEach(
-          first, stride, end, [&](A* sum, int s, std::int64_t column) { Put(s, column, *sum); });
+      ForEach(first, stride, end, [&](A* sum, int s, std::int64_t column) {
+        in_memory_.Put(s, column, *sum);
+      });
       return;
     }
     __syncthreads();
@@ -72,7 +73,7 @@ class RowsSums {
       for (int team = 0; team < launch_.teams; ++team) {
         sum += own[team * launch_.members].values[v % kAtOnce];
       }
-      Put(s, index + v, sum);
+      in_memory_.Put(s, index + v, sum);
     }
   }
 
@@ -106,11 +107,6 @@ class RowsSums {
     }
   }
 
-  __device__ __forceinline__ A* BlockSumAt(int s, std::int64_t column) const {
-    return static_cast<A*>(launch_.columns) +
-           (std::int64_t{blockIdx.x} * kSums + s) * task_.length + column;
-  }
-
   /// Calls visit(sum, s, column) for the columns that this thread sums.
   template <typename Visit>
   __device__ __forceinline__ void
@@ -125,7 +121,7 @@ class RowsSums {
           if (chunk < launch_.held_sums) {
             visit(&WordAt(static_cast<int>(chunk), s, v)->values[v % kAtOnce], s, index + v);
           } else {
-            visit(BlockSumAt(s, index + v), s, index + v);
+            visit(in_memory_.At(s, index + v), s, index + v);
           }
         }
       }
@@ -133,18 +129,8 @@ class RowsSums {
     }
   }
 
-  /// Leaves a sum for the kernel that adds up all blocks', or where this block is the only one in
-  /// the operand.
-  __device__ __forceinline__ void Put(int s, std::int64_t column, A sum) const {
-    if (!launch_.is_only_block) {
-      *BlockSumAt(s, column) = sum;
-    } else if (task_.tensors[kFirst + s] != nullptr) {
-      StoreOfAnyType(task_, kFirst + s, LengthOffset(task_, kFirst + s, column), sum);
-    }
-  }
-
-  const RowsTask& task_;
   const RowsLaunch& launch_;
+  SumsInMemory<A, kSums, kFirst> in_memory_;
   RowsPlaceInBlock team_;
   Word* shared_;
 };

@@ -1,13 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
+#include "layer_norm/functors.h"
+#include "patterns/cuda/rows_shape.h"
+#include "patterns/rows_info.h"
 #include "runtime/cuda/op_call.h"
 
 /// Column sums and row operands of the pattern `rows`, by each way in which it cuts a tensor.
@@ -46,6 +51,35 @@ class CudaLayerNormRows : public CudaTest {
     call.outputs = {Make(types[0], dims, layout), Make(types[1], row), Make(types[1], row)};
     call.FillInputs(random_);
     return call;
+  }
+
+  /// The kernels that a gradient's tensors take.
+  [[nodiscard]] RowsForm FormOfGradient(const OpCall& call) const {
+    const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
+    std::vector<TensorRef> tensors;
+    for (const auto& operands : {call.inputs, call.outputs}) {
+      for (const TensorPointer& operand : operands) {
+        tensors.push_back(operand == nullptr ? TensorRef() : operand->GpuRef());
+      }
+    }
+    const int rank = tensors[0].dims.size();
+    const internal::RowsAxes axes = internal::AxesFrom(rank - 1, rank);
+    return FormOf(device(), internal::RowsTaskOf(tensors, info.counts, axes, {}), tensors, info);
+  }
+  /// As few rows as all multiprocessors take by columns, and a rest that is no full team; 0 where
+  /// a row has no place in shared memory.
+  [[nodiscard]] std::int64_t RowsByColumns(std::int64_t length, const Types& types) const {
+    const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
+    const int bytes = static_cast<int>(std::max(SizeOf(types[0]), SizeOf(types[1])));
+    internal::RowsTask task;
+    task.rows = 1;
+    task.length = length;
+    const RowsForm form = {.vector = 16 / bytes, .is_by_columns = true};
+    const RowsShape shape = ShapeOf(device(), task, form, info, bytes);
+    const int rows = RowsOfTeam(bytes == sizeof(double) ? 8 : 4, form.vector);
+    return static_cast<int>(shape.shared_bytes) > MostShared(device())
+               ? 0
+               : std::int64_t{shape.launch.teams} * rows * (device().multiprocessors() - 1) + 1;
   }
 
   static void RunTwice(const OpCall& call, double tolerance = 0) {
@@ -108,17 +142,21 @@ TEST_F(CudaLayerNormRows, StridesAndSubsets) {
 }
 
 TEST_F(CudaLayerNormRows, AddsToWhatIsThere) {
-  OpCall call = MakeGradient({6, 40}, {kFloat, kFloat, kFloat});
-  call.FillInputsWithIntegers(random_, -3, 3);
-  const std::vector<std::vector<double>> expected = call.Expected();
-  for (const TensorPointer& output : call.outputs) {
-    output->Fill([] { return 1000.0; });
-  }
-  ASSERT_TRUE(call.Run(Context(OnGpu()), /*accumulate=*/true).ok());
-  for (std::size_t output = 1; output < 3; ++output) {
-    const std::vector<double> values = call.outputs[output]->GpuValues();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_EQ(values[i], expected[output][i] + 1000) << "output " << output << ", element " << i;
+  const Types types = {kFloat, kFloat, kFloat};
+  for (const Sizes& dims : {Sizes{6, 40}, Sizes{RowsByColumns(1024, types), 1024}}) {
+    OpCall call = MakeGradient(dims, types);
+    call.FillInputsWithIntegers(random_, -3, 3);
+    const std::vector<std::vector<double>> expected = call.Expected();
+    for (const TensorPointer& output : call.outputs) {
+      output->Fill([] { return 1000.0; });
+    }
+    ASSERT_TRUE(call.Run(Context(OnGpu()), /*accumulate=*/true).ok());
+    for (std::size_t output = 1; output < 3; ++output) {
+      const std::vector<double> values = call.outputs[output]->GpuValues();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        ASSERT_EQ(values[i], expected[output][i] + 1000)
+            << "output " << output << ", element " << i;
+      }
     }
   }
 }
@@ -129,20 +167,145 @@ TEST_F(CudaLayerNormRows, NoRowsSumToZero) {
 }
 
 TEST_F(CudaLayerNormRows, LargeMeansAndConstants) {
-  OpCall call = MakeForward({2, 1000}, {kFloat, kFloat, kFloat});
-  std::size_t next = 0;
-  // Deviations of 1, 2, 3 beside a mean of 2^20; and a constant.
-  call.inputs[0]->Fill([&] {
-    const std::size_t i = next++;
-    return i < 1000 ? 1048576.0 + static_cast<double>(i % 5) : 0.1;
-  });
-  call.inputs[2]->Fill([] { return 0.0; });
-  RunTwice(call, 4e-6);
-  const std::vector<double> y = call.outputs[0]->GpuValues();
-  for (std::size_t i = 1000; i < 2000; ++i) {
-    ASSERT_EQ(y[i], 0) << i;
+  constexpr std::size_t kLength = 1000;
+  const Types types = {kFloat, kFloat, kFloat};
+  for (const std::int64_t rows : {std::int64_t{2}, RowsByColumns(kLength, types)}) {
+    OpCall call = MakeForward({rows, kLength}, types);
+    std::size_t next = 0;
+    // Deviations of 1, 2, 3 beside a mean of 2^20; and a constant.
+    call.inputs[0]->Fill([&] {
+      const std::size_t i = next++;
+      return i / kLength % 2 == 0 ? 1048576.0 + static_cast<double>(i % 5) : 0.1;
+    });
+    call.inputs[2]->Fill([] { return 0.0; });
+    RunTwice(call, 4e-6);
+    const std::vector<double> y = call.outputs[0]->GpuValues();
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      ASSERT_EQ(y[i] == 0, i / kLength % 2 == 1 || i % 5 == 2) << i;
+    }
+    EXPECT_EQ(call.outputs[1]->GpuValues()[1], static_cast<double>(0.1F));
   }
-  EXPECT_EQ(call.outputs[1]->GpuValues()[1], static_cast<double>(0.1F));
+}
+
+/// Teams of a few lanes, of a warp, of warps that are no power of two, and of all of a block; rows
+/// that fill no team's vectors, and more rows than all blocks take at once.
+TEST_F(CudaLayerNormRows, ByColumns) {
+  const Types float_types = {kFloat, kFloat, kFloat};
+  for (const std::int64_t length : {8, 256, 744, 4096, 8192}) {
+    const Sizes dims = {RowsByColumns(length, float_types), length};
+    const OpCall gradient = MakeGradient(dims, float_types);
+    ASSERT_EQ(FormOfGradient(gradient).is_by_columns, dims[0] > 0) << length;
+    RunTwice(gradient, 4e-6);
+    RunTwice(MakeForward(dims, float_types), 1e-4);
+  }
+  const Sizes many = {3 * RowsByColumns(2048, float_types), 2048};
+  RunTwice(MakeGradient(many, float_types), 4e-6);
+}
+
+TEST_F(CudaLayerNormRows, ByColumnsOfOtherTypes) {
+  constexpr DataType kDouble = DataType::kDouble;
+  constexpr DataType kBFloat = DataType::kBFloat16;
+  for (const Types& types :
+       {Types{kHalf, kHalf, kFloat}, Types{kDouble, kDouble, kDouble},
+        Types{kBFloat, kBFloat, kFloat}, Types{kHalf, kFloat, kFloat},
+        Types{kFloat, kHalf, kFloat}}) {
+    const std::int64_t length = types[0] == kHalf ? 1024 : 328;
+    const Sizes dims = {RowsByColumns(length, types), length};
+    const OpCall gradient = MakeGradient(dims, types);
+    ASSERT_TRUE(FormOfGradient(gradient).is_by_columns) << gradient.Describe();
+    const double tolerance = types[0] == kDouble ? 1e-13 : types[0] == kBFloat ? 8e-3 : 1e-3;
+    RunTwice(gradient, tolerance);
+    RunTwice(MakeForward(dims, types), types[0] == kDouble ? 1e-12 : tolerance);
+  }
+}
+
+/// Operators with fewer operands, with more, and with columns that are absent.
+TEST_F(CudaLayerNormRows, ByColumnsOfOtherOperators) {
+  constexpr std::int64_t kLength = 1000;
+  const Types types = {kFloat, kFloat, kFloat};
+  const std::int64_t rows = RowsByColumns(kLength, types);
+  const Sizes dims = {rows, kLength};
+  OpCall rms{.name = "rows", .op = "SimplifiedLayerNormalization", .types = types};
+  rms.inputs = {Make(kFloat, dims), Make(kFloat, {kLength})};
+  rms.outputs = {Make(kFloat, dims), Make(kFloat, {rows})};
+  OpCall rms_gradient{.name = "rows", .op = "SimplifiedLayerNormalizationGrad", .types = types};
+  rms_gradient.inputs = {
+      Make(kFloat, dims), Make(kFloat, dims), Make(kFloat, {kLength}), Make(kFloat, {rows})};
+  rms_gradient.outputs = {Make(kFloat, dims), Make(kFloat, {kLength})};
+  OpCall skip{.name = "rows", .op = "SkipLayerNormalization", .types = {kFloat}};
+  skip.inputs = {
+      Make(kFloat, dims), Make(kFloat, dims), Make(kFloat, {kLength}), nullptr,
+      Make(kFloat, {kLength})};
+  skip.outputs = {Make(kFloat, dims), Make(kFloat, {rows}), nullptr};
+  for (const OpCall& call : {rms, rms_gradient, skip}) {
+    call.FillInputs(random_);
+    RunTwice(call, 1e-4);
+  }
+}
+
+/// Rows of an image with a gap behind it have two dims, and are computed along memory.
+TEST_F(CudaLayerNormRows, ByColumnsAndAlongAgree) {
+  constexpr std::int64_t kLength = 512;
+  const Types types = {kFloat, kFloat, kFloat};
+  const std::int64_t half = RowsByColumns(kLength, types) / 2 + 1;
+  const OpCall dense = MakeGradient({2, half, kLength}, types);
+  OpCall apart = dense;
+  apart.inputs[1] = std::make_shared<GpuTensor>(
+      kFloat, Sizes{2, half, kLength}, Sizes{(half + 1) * kLength, kLength, 1});
+  const std::vector<double> values = dense.inputs[1]->HostValues();
+  std::size_t next = 0;
+  apart.inputs[1]->Fill([&] { return values[next++]; });
+  ASSERT_TRUE(FormOfGradient(dense).is_by_columns);
+  ASSERT_FALSE(FormOfGradient(apart).is_by_columns);
+  ASSERT_EQ(FormOfGradient(apart).vector, 4);
+  RunTwice(apart, 4e-6);
+  RunTwice(dense, 4e-6);
+}
+
+/// Which outputs are wanted changes no bit of the others.
+TEST_F(CudaLayerNormRows, ByColumnsSubsets) {
+  const Types types = {kHalf, kHalf, kFloat};
+  OpCall call = MakeGradient({RowsByColumns(2048, types), 2048}, types);
+  RunTwice(call);
+  const std::vector<std::vector<std::byte>> all = call.OutputBytes();
+  const std::vector<TensorPointer> outputs = call.outputs;
+  for (std::size_t wanted = 0; wanted < 3; ++wanted) {
+    call.outputs = {nullptr, nullptr, nullptr};
+    call.outputs[wanted] = outputs[wanted];
+    ASSERT_TRUE(FormOfGradient(call).is_by_columns);
+    RunTwice(call);
+    EXPECT_TRUE(call.outputs[wanted]->GpuBytes() == all[wanted]) << "output " << wanted;
+  }
+}
+
+/// What is no number stays in its row and in its columns, and infinity gives none.
+TEST_F(CudaLayerNormRows, ByColumnsWhereElementsAreNotFinite) {
+  constexpr std::int64_t kLength = 2048;
+  const Types types = {kFloat, kFloat, kFloat};
+  const std::int64_t rows = RowsByColumns(kLength, types);
+  const OpCall call = MakeGradient({rows, kLength}, types);
+  const std::int64_t last = rows - 1;
+  call.inputs[0]->SetOnGpu((3 * kLength) + 5, std::numeric_limits<double>::quiet_NaN());
+  call.inputs[0]->SetOnGpu((last * kLength) + 2047, std::numeric_limits<double>::infinity());
+  call.ResetOutputs();
+  const Context context(OnGpu());
+  ASSERT_TRUE(call.Run(context).ok());
+  ASSERT_TRUE(Synchronize(context).ok());
+  const std::vector<double> dx = call.outputs[0]->GpuValues();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < kLength; ++column) {
+      const bool is_finite = std::isfinite(dx[static_cast<std::size_t>((row * kLength) + column)]);
+      ASSERT_EQ(is_finite, row != 3 && row != last) << row << ", " << column;
+    }
+  }
+  for (std::size_t output = 1; output < 3; ++output) {
+    const std::vector<double> sums = call.outputs[output]->GpuValues();
+    for (std::size_t column = 0; column < sums.size(); ++column) {
+      ASSERT_EQ(std::isfinite(sums[column]), column != 5 && column != 2047) << column;
+    }
+    EXPECT_TRUE(std::isnan(sums[5]));
+    EXPECT_TRUE(std::isinf(sums[2047]));
+  }
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "patterns/rows.h"
@@ -23,33 +25,40 @@ TensorRef Ref(DataType type, const Dims& dims, const Strides& strides, std::size
 /// X, from which Y and a number for each row are made.
 constexpr internal::RowsCounts kCounts = {.inputs = 1, .outputs = 1, .row_outputs = 1};
 
-RowsForm FormOfChannels(DataType type, const Dims& dims, const Strides& strides, bool many_dims) {
+class CudaRowsShape : public GpuTest {};
+
+RowsForm FormOfChannels(
+    const DeviceInfo& device,
+    DataType type,
+    const Dims& dims,
+    const Strides& strides,
+    bool many_dims) {
   const internal::RowsAxes axes = internal::ChannelsOf(dims.size(), 1);
   const std::array<TensorRef, 3> tensors = {
       Ref(type, dims, strides), Ref(type, dims, strides), Ref(type, {dims[1]}, {1})};
   const RowsInfo info = {.counts = kCounts, .rows_of_many_dims = many_dims};
-  return FormOf(internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
+  return FormOf(device, internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
 }
 
-TEST(RowsShape, ChannelsAreReadInVectors) {
+TEST_F(CudaRowsShape, ChannelsAreReadInVectors) {
   // NCHW: the batch and the spatial dims are not one.
-  RowsForm form = FormOfChannels(DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
+  RowsForm form = FormOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
   EXPECT_FALSE(form.is_across);
   EXPECT_EQ(form.vector, 4);
-  form = FormOfChannels(DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, false);
+  form = FormOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, false);
   EXPECT_EQ(form.vector, 1);
   // A vector would hold elements of two channels.
-  form = FormOfChannels(DataType::kMLFloat16, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
+  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
   EXPECT_EQ(form.vector, 1);
   // NHWC.
-  form = FormOfChannels(DataType::kMLFloat16, {4, 16, 2, 6}, {192, 1, 96, 16}, true);
+  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 16, 2, 6}, {192, 1, 96, 16}, true);
   EXPECT_TRUE(form.is_across);
   EXPECT_EQ(form.vector, 8);
-  form = FormOfChannels(DataType::kMLFloat16, {4, 12, 2, 6}, {144, 1, 72, 12}, true);
+  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 12, 2, 6}, {144, 1, 72, 12}, true);
   EXPECT_TRUE(form.is_across);
   EXPECT_EQ(form.vector, 1);
   // Rows of images, each with a gap behind it.
-  form = FormOfChannels(DataType::kDouble, {4, 3, 2, 6}, {96, 32, 8, 1}, true);
+  form = FormOfChannels(device(), DataType::kDouble, {4, 3, 2, 6}, {96, 32, 8, 1}, true);
   EXPECT_FALSE(form.is_across);
   EXPECT_EQ(form.vector, 2);
 }
@@ -63,10 +72,8 @@ RowsShape ShapeOfFloats(const DeviceInfo& device, const Dims& dims, const RowsIn
       Ref(DataType::kFloat, dims, strides), Ref(DataType::kFloat, dims, strides),
       Ref(DataType::kFloat, {dims[1]}, {1})};
   const internal::RowsTask task = internal::RowsTaskOf(tensors, kCounts, axes, {});
-  return ShapeOf(device, task, FormOf(task, tensors, info), info, /*bytes=*/4);
+  return ShapeOf(device, task, FormOf(device, task, tensors, info), info, /*bytes=*/4);
 }
-
-class CudaRowsShape : public GpuTest {};
 
 TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1, .rows_of_many_dims = true};
@@ -87,6 +94,102 @@ TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
   EXPECT_FALSE(shape.form.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);
+}
+
+/// A gradient of rows with a scale: dY, X, scale and a number for each row; dX, dScale.
+constexpr internal::RowsCounts kOfColumns =
+    {.inputs = 2, .column_inputs = 1, .row_inputs = 1, .outputs = 1, .column_sums = 1};
+
+/// Such a problem, in memory without gaps unless it says so.
+struct ByColumns {
+  std::int64_t rows = 0;
+  std::int64_t length = 0;
+  DataType type = DataType::kFloat;
+  std::int64_t gap = 0;
+  std::size_t misaligned = 0;
+  RowsInfo info = {.counts = kOfColumns, .phases = 1, .results = 1};
+
+  [[nodiscard]] RowsShape ShapeOn(const DeviceInfo& device) const {
+    const Dims dims = {rows, length};
+    const Strides strides = {length + gap, 1};
+    const std::array<TensorRef, 6> all = {
+        Ref(type, dims, strides),
+        Ref(type, dims, strides),
+        Ref(type, {length}, {1}),
+        Ref(type, {rows}, {1}),
+        Ref(type, dims, strides, misaligned),
+        Ref(type, {length}, {1})};
+    const std::array<TensorRef, 3> elements = {all[0], all[1], all[4]};
+    const std::span<const TensorRef> tensors =
+        info.counts.column_inputs > 0 ? std::span<const TensorRef>(all) : elements;
+    const internal::RowsTask task =
+        internal::RowsTaskOf(tensors, info.counts, internal::AxesFrom(1, 2), {});
+    const RowsForm form = FormOf(device, task, tensors, info);
+    return ShapeOf(device, task, form, info, static_cast<int>(SizeOf(type)));
+  }
+  [[nodiscard]] bool IsOn(const DeviceInfo& device) const {
+    return ShapeOn(device).form.is_by_columns;
+  }
+};
+
+TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16}) {
+    const std::int64_t columns = ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
+    for (const std::int64_t length :
+         {columns, 32 * columns, 33 * columns, 96 * columns, 1024 * columns}) {
+      ByColumns problem = {.rows = 1 << 20, .length = length, .type = type};
+      const RowsShape shape = problem.ShapeOn(device());
+      const std::int64_t members = std::max<std::int64_t>(length / columns, kLeastMembersByColumns);
+      // A thread keeps four vectors of both inputs.
+      const bool has_place = members * 4 * 2 * 16 <= MostShared(device());
+      ASSERT_EQ(shape.form.is_by_columns, has_place) << ToString(type) << ", " << length;
+      if (!has_place) {
+        continue;
+      }
+      EXPECT_EQ(shape.launch.members, members == 33 ? 64 : members);
+      EXPECT_EQ(shape.threads, static_cast<unsigned>(shape.launch.members * shape.launch.teams));
+      EXPECT_EQ(shape.threads % 32, 0U);
+      EXPECT_LE(static_cast<int>(shape.shared_bytes), MostShared(device()));
+      const int vector = 16 / static_cast<int>(SizeOf(type));
+      const std::int64_t group =
+          std::int64_t{shape.launch.teams} * RowsOfTeam(type == DataType::kDouble ? 8 : 4, vector);
+      problem.rows = group * (device().multiprocessors() - 1);
+      EXPECT_FALSE(problem.IsOn(device())) << ToString(type) << ", " << length;
+      ++problem.rows;
+      EXPECT_TRUE(problem.IsOn(device())) << ToString(type) << ", " << length;
+    }
+    EXPECT_FALSE(
+        (ByColumns{.rows = 1 << 20, .length = 1025 * columns, .type = type}.IsOn(device())));
+  }
+}
+
+TEST_F(CudaRowsShape, NotByColumnsWhereVectorsOrColumnsLack) {
+  const ByColumns plain = {.rows = 1 << 20, .length = 256};
+  EXPECT_TRUE(plain.IsOn(device()));
+  ByColumns other = plain;
+  other.gap = 4;
+  EXPECT_TRUE(other.IsOn(device()));
+  other.gap = 1;
+  EXPECT_FALSE(other.IsOn(device()));
+  other = plain;
+  other.misaligned = 4;
+  EXPECT_FALSE(other.IsOn(device()));
+  for (const std::int64_t length : {0, 1, 257}) {
+    other = plain;
+    other.length = length;
+    EXPECT_FALSE(other.IsOn(device())) << length;
+  }
+  for (const std::int64_t rows : {0, 1}) {
+    other = plain;
+    other.rows = rows;
+    EXPECT_FALSE(other.IsOn(device())) << rows;
+  }
+  other = plain;
+  other.info.rows_of_many_dims = true;
+  EXPECT_FALSE(other.IsOn(device()));
+  other = plain;
+  other.info.counts = {.inputs = 2, .outputs = 1};
+  EXPECT_FALSE(other.IsOn(device()));
 }
 
 }  // namespace

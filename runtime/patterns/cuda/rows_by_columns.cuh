@@ -1,0 +1,373 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_CUH_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_CUH_
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/rows_lanes.cuh"
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_memory.cuh"
+#include "patterns/cuda/rows_once.cuh"
+#include "patterns/cuda/rows_operands.cuh"
+#include "patterns/rows_functor.h"
+#include "patterns/rows_task.h"
+
+/// Kernels of the pattern `rows` in which a thread has the same few columns of every row: what
+/// there is once for a column, such as a scale, and the sums over rows stay in its registers.
+namespace gradsmith::cuda {
+
+/// A team has kRows neighbouring rows at once, each of its threads kChunks vectors of them, which
+/// wait in shared memory in places of the thread's own. When the outputs of a row are made, the
+/// row that the team has next takes its places.
+template <typename Functor, typename T, typename U, int kVector>
+class RowsByColumnsKernel {
+ public:
+  using A = Accumulator<T>;
+  using Places = RowsPlaces<Functor>;
+  using Operands = RowsOperands<Functor, T, U, kVector>;
+
+  __device__ __forceinline__
+  RowsByColumnsKernel(const RowsTask& task, const RowsLaunch& launch, void* shared)
+      : task_(task),
+        launch_(launch),
+        lanes_(launch),
+        in_memory_{task, launch},
+        shared_(static_cast<Word*>(shared)),
+        team_(static_cast<int>(threadIdx.x) / launch.members),
+        member_(static_cast<int>(threadIdx.x) % launch.members) {
+#pragma unroll
+    for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
+      scalars_[i] = static_cast<A>(task.scalars[i]);
+    }
+    LoadColumns();
+  }
+
+  __device__ __forceinline__ void Run() {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Fetch(FirstRow(blockIdx.x), r);
+    }
+    Once once(task_, lanes_, FirstRow(blockIdx.x));
+    for (std::int64_t group = blockIdx.x; group < launch_.groups; group += gridDim.x) {
+      A own[kResults] = {};
+      Reduce(once, own);
+      const std::int64_t next = FirstRow(group + gridDim.x);
+      const Once of_next(task_, lanes_, next);
+      Finish(FirstRow(group), once, own, next);
+      once = of_next;
+    }
+    if (HasSums()) {
+      WriteSums();
+    }
+  }
+
+ private:
+  static constexpr int kChunks = ColumnsOfThread(sizeof(A)) / kVector;
+  static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
+  static constexpr int kResults = AtLeastOne(Functor::kResults);
+  static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
+  static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
+  static constexpr int kOutputs = AtLeastOne(Functor::kOutputs);
+  static constexpr int kRowOutputs = AtLeastOne(Functor::kRowOutputs);
+  static_assert(kLeastMembersByColumns >= 2 * kRows);
+
+  using Word = typename Operands::Word;
+  using Words = Word[Functor::kInputs];
+
+  using Once = OnceOfRows<Functor, A, kRows>;
+
+  __device__ __forceinline__ bool HasSums() const {
+    return Functor::kColumnSums > 0 && launch_.columns != nullptr;
+  }
+  __device__ __forceinline__ std::int64_t FirstRow(std::int64_t group) const {
+    return (group * launch_.teams + team_) * kRows;
+  }
+  __device__ __forceinline__ int Column(int chunk) const {
+    return (member_ + chunk * launch_.members) * kVector;
+  }
+  __device__ __forceinline__ bool HasChunk(int chunk) const {
+    return Column(chunk) < static_cast<int>(task_.length);
+  }
+  __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row, int chunk) const {
+    return (row * task_.row_strides[tensor][0] + Column(chunk)) * Operands::SizeOf(tensor);
+  }
+  __device__ __forceinline__ int WordOfBlock(int r, int chunk, int input) const {
+    return ((r * kChunks + chunk) * Functor::kInputs + input) * static_cast<int>(blockDim.x) +
+           static_cast<int>(threadIdx.x);
+  }
+
+  __device__ __forceinline__ void LoadColumns() {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < Functor::kColumnInputs; ++i) {
+        const int t = Places::kColumnInput + i;
+        columns_[c][i] = {};
+        if (task_.tensors[t] != nullptr && HasChunk(c)) {
+          const auto* const from = static_cast<const char*>(task_.tensors[t]);
+          Operands::Load(t, from + Column(c) * Operands::SizeOf(t), &columns_[c][i]);
+        }
+      }
+    }
+  }
+
+  /// Begins to copy the r-th of the team's rows to shared memory.
+  __device__ __forceinline__ void Fetch(std::int64_t first, int r) const {
+    if (first + r < task_.rows) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        if (HasChunk(c)) {
+#pragma unroll
+          for (int t = 0; t < Functor::kInputs; ++t) {
+            const auto* const from = static_cast<const char*>(task_.tensors[t]);
+            Operands::BeginCopy(
+                t, SharedAddress(shared_ + WordOfBlock(r, c, t)), from + ByteOf(t, first + r, c));
+          }
+        }
+      }
+    }
+    EndOfCopies();
+  }
+
+  __device__ __forceinline__ RowValues<A> ValuesOf(
+      const typename Once::OfRow& once,
+      const A (&results)[kResults]) const {
+    RowValues<A> row;
+    row.inputs = once.values;
+    row.results = results;
+    row.pivot = once.pivot();
+    row.length = static_cast<A>(task_.length);
+    row.scalars = scalars_;
+    return row;
+  }
+  /// Gives all lanes what the lane of the r-th row found.
+  __device__ __forceinline__ void Share(const A (&own)[kResults], int r, A (&results)[kResults])
+      const {
+#pragma unroll
+    for (int i = 0; i < kResults; ++i) {
+      results[i] = __shfl_sync(0xFFFFFFFFU, own[i], lanes_.LaneOf(r));
+    }
+  }
+
+  /// The elements of a vector, those of one place together.
+  struct Elements {
+    A in[kVector][Functor::kInputs];
+    A columns[kVector][kColumns];
+  };
+  __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(t), shared_[WordOfBlock(r, chunk, t)], values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        elements->in[v][t] = values[v];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Functor::kColumnInputs; ++i) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(Places::kColumnInput + i), columns_[chunk][i], values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        elements->columns[v][i] = values[v];
+      }
+    }
+  }
+
+  /// Finds the results of this lane's row.
+  __device__ __forceinline__ void Reduce(const Once& once, A (&own)[kResults]) {
+#pragma unroll
+    for (int phase = 0; phase < Functor::kPhases; ++phase) {
+      A found[kRows][kResults];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (phase == 0) {
+          WaitForCopies(r);
+        }
+        ReduceRow(phase, r, once, own, found[r]);
+      }
+      lanes_.Combine(phase, &turn_, found, own);
+      const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
+      Functor::Finish(phase, ValuesOf(of_row, own), own);
+    }
+  }
+  /// Waits for the copies of the r-th row; those of the rows behind may be under way.
+  static __device__ __forceinline__ void WaitForCopies(int r) {
+    if (r == 0) {
+      cuda::WaitForCopies<kRows - 1>();
+    } else if (r == 1) {
+      cuda::WaitForCopies<(kRows > 2 ? kRows - 2 : 0)>();
+    } else if (r == 2) {
+      cuda::WaitForCopies<(kRows > 3 ? kRows - 3 : 0)>();
+    } else {
+      cuda::WaitForCopies<0>();
+    }
+  }
+  __device__ __forceinline__ void ReduceRow(
+      int phase,
+      int r,
+      const Once& once,
+      const A (&own)[kResults],
+      A (&found)[kResults]) const {
+    const typename Once::OfRow of_row = once.Of(lanes_, r);
+    A results[kResults] = {};
+    if (phase > 0) {
+      Share(own, r, results);
+    }
+    const RowValues<A> row = ValuesOf(of_row, results);
+#pragma unroll
+    for (int i = 0; i < kResults; ++i) {
+      found[i] = Functor::IsMax(i) ? -static_cast<A>(INFINITY) : A(0);
+    }
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (!HasChunk(c)) {
+        continue;
+      }
+      Elements elements;
+      Take(r, c, &elements);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        A terms[kResults];
+        Functor::Terms(phase, row, elements.in[v], elements.columns[v], terms);
+#pragma unroll
+        for (int i = 0; i < kResults; ++i) {
+          if (Functor::PhaseOf(i) == phase) {
+            const A most = found[i] < terms[i] ? terms[i] : found[i];
+            found[i] = Functor::IsMax(i) ? most : found[i] + terms[i];
+          }
+        }
+      }
+    }
+  }
+
+  /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
+  __device__ __forceinline__ void
+  Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
+#pragma unroll 1
+    for (int r = 0; r < kRows; ++r) {
+      const typename Once::OfRow of_row = once.Of(lanes_, r);
+      A results[kResults];
+      Share(own, r, results);
+      const RowValues<A> row = ValuesOf(of_row, results);
+      if (first + r < task_.rows) {
+#pragma unroll
+        for (int c = 0; c < kChunks; ++c) {
+          if (HasChunk(c)) {
+            Elements elements;
+            Take(r, c, &elements);
+            MakeOutputs(row, elements, first + r, c);
+            AddToSums(row, elements, c);
+          }
+        }
+      }
+      Fetch(next, r);
+    }
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const std::int64_t own_row = first + lanes_.row();
+    const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
+    if (Functor::kRowOutputs > 0 && own_row < task_.rows && member_ < lanes_.span() &&
+        lane == lanes_.LaneOf(lanes_.row())) {
+      WriteRowOutputs(ValuesOf(of_row, own), own_row);
+    }
+  }
+  __device__ __forceinline__ void
+  MakeOutputs(const RowValues<A>& row, const Elements& elements, std::int64_t at, int chunk) const {
+    A out[kOutputs][kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      A of_place[kOutputs];
+      Functor::Map(row, elements.in[v], elements.columns[v], of_place);
+#pragma unroll
+      for (int o = 0; o < Functor::kOutputs; ++o) {
+        out[o][v] = of_place[o];
+      }
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      if (task_.tensors[t] != nullptr) {
+        auto* const to = static_cast<char*>(task_.tensors[t]);
+        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], (task_.accumulate >> t & 1U) != 0);
+      }
+    }
+  }
+  __device__ __forceinline__ void
+  AddToSums(const RowValues<A>& row, const Elements& elements, int chunk) {
+    if constexpr (Functor::kColumnSums > 0) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        A terms[kSums];
+        Functor::ColumnTerms(row, elements.in[v], elements.columns[v], terms);
+#pragma unroll
+        for (int s = 0; s < kSums; ++s) {
+          sums_[s][chunk][v] += terms[s];
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void WriteRowOutputs(const RowValues<A>& row, std::int64_t at) const {
+    A outputs[kRowOutputs];
+    Functor::RowOutputs(row, outputs);
+#pragma unroll
+    for (int o = 0; o < Functor::kRowOutputs; ++o) {
+      const int t = Places::kRowOutput + o;
+      if (task_.tensors[t] != nullptr) {
+        StoreOfAnyType(task_, t, at * task_.row_strides[t][0], outputs[o]);
+      }
+    }
+  }
+
+  /// Leaves the block's sums for the kernel that adds up all blocks'; those of several teams are
+  /// added up in the teams' order.
+  __device__ __forceinline__ void WriteSums() const {
+    auto* const shared = reinterpret_cast<A*>(shared_);
+    const int length = static_cast<int>(task_.length);
+    cuda::WaitForCopies<0>();
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          if (HasChunk(c) && launch_.teams == 1) {
+            *in_memory_.At(s, Column(c) + v) = sums_[s][c][v];
+          } else if (HasChunk(c)) {
+            shared[(team_ * kSums + s) * length + Column(c) + v] = sums_[s][c][v];
+          }
+        }
+      }
+    }
+    if (launch_.teams == 1) {
+      return;
+    }
+    __syncthreads();
+    for (int place = static_cast<int>(threadIdx.x); place < kSums * length;
+         place += static_cast<int>(blockDim.x)) {
+      A sum = 0;
+      for (int team = 0; team < launch_.teams; ++team) {
+        sum += shared[team * kSums * length + place];
+      }
+      *in_memory_.At(place / length, place % length) = sum;
+    }
+  }
+
+  const RowsTask& task_;
+  const RowsLaunch& launch_;
+  RowsOfLanes<Functor, A, kRows> lanes_;
+  SumsInMemory<A, kSums, Places::kColumnSum> in_memory_;
+  Word* shared_;
+  int team_;
+  int member_;
+  int turn_ = 0;
+  A scalars_[internal::kMaxRowsScalars];
+  Word columns_[kChunks][kColumns];
+  A sums_[kSums][kChunks][kVector] = {};
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_CUH_

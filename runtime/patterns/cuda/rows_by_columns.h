@@ -1,0 +1,31 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_H_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_H_
+
+#include "cuda/device.h"
+#include "patterns/cuda/rows_shape.h"
+#include "patterns/rows_task.h"
+
+/// How kernels by columns (patterns/cuda/rows_by_columns.cuh) are laid over a GPU.
+namespace gradsmith::cuda {
+
+/// IsByColumns says whether kernels by columns compute a task whose operands have vectors along
+/// memory: there is something of columns, rows have one stride and no more columns than a block
+/// holds, and there are enough of them to employ all multiprocessors. `bytes` are those of an
+/// element of the wider type.
+bool IsByColumns(
+    const DeviceInfo& device,
+    const internal::RowsTask& task,
+    const RowsInfo& info,
+    int bytes);
+
+/// CutByColumns cuts a task for such a kernel.
+void CutByColumns(
+    const DeviceInfo& device,
+    const internal::RowsTask& task,
+    const RowsInfo& info,
+    int bytes,
+    RowsShape* shape);
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_H_

@@ -1,0 +1,621 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_KERNEL_CUH_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_KERNEL_CUH_
+
+#include <cmath>
+#include <cstdint>
+
+#include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/kept.cuh"
+#include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_memory.cuh"
+#include "patterns/cuda/rows_operands.cuh"
+#include "patterns/cuda/rows_sums.cuh"
+#include "patterns/cuda/rows_team.cuh"
+#include "patterns/rows_functor.h"
+#include "patterns/rows_task.h"
+
+/// Kernels of the pattern `rows` along memory and across it.
+///
+/// A team of threads has a row: each thread every so many vectors of it, of which it keeps the
+/// first in shared memory, so that memory is read once; what is beyond is read again by each phase
+/// and for the outputs. A vector is used for the last time when the outputs are made: that of the
+/// team's next row takes its place at once, and is on its way while this one is finished. Where
+/// rows lie across memory, a team has as many neighbouring rows as a vector has elements, and each
+/// thread every so many vectors down the rows.
+namespace gradsmith::cuda {
+
+template <typename Functor, typename T, typename U, int kVector, bool kIsAcross>
+class RowsKernel {
+ public:
+  using A = Accumulator<T>;
+  using Places = RowsPlaces<Functor>;
+  using Operands = RowsOperands<Functor, T, U, kVector>;
+
+  __device__ __forceinline__
+  RowsKernel(const RowsTask& task, const RowsLaunch& launch, void* shared)
+      : task_(task),
+        launch_(launch),
+        team_(TeamOf<kIsAcross>(launch)),
+        shared_(static_cast<Word*>(shared) + threadIdx.x),
+        sums_(
+            task,
+            launch,
+            team_,
+            static_cast<Word*>(shared) + launch.held * Functor::kInputs * blockDim.x) {
+#pragma unroll
+    for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
+      scalars_[i] = static_cast<A>(task.scalars[i]);
+    }
+    const std::int64_t begin = launch.parts > 1 ? blockIdx.y * launch.part_length : 0;
+    end_ = launch.parts > 1 ? min(task.length, begin + launch.part_length) : task.length;
+    first_ = begin + std::int64_t{team_.member} * kStep;
+    stride_ = launch.members * kStep;
+    const std::int64_t ends_above = end_ - first_ + stride_ - 1;
+    chunks_ = static_cast<int>(max(ends_above, std::int64_t{0}) / kStep >> launch.member_bits);
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      ins_[t] = Kept(BeginOf(t));
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      outs_[o] = Kept(BeginOf(Places::kOutput + o));
+    }
+    if (!kIsDense && !kIsOfManyDims) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        steps_[i] = Kept(stride_ * task.length_strides[t][0] * SizeOf(t));
+      }
+    }
+  }
+
+  __device__ __forceinline__ void Run() {
+    if (HasColumns()) {
+      sums_.Clear(first_, stride_, end_);
+    }
+    Rows rows;
+    Find(blockIdx.x, &rows);
+    Fetch(rows);
+    for (std::int64_t group = blockIdx.x; group < launch_.groups; group += gridDim.x) {
+      Results results;
+      const bool finds_all = Reduce(rows, results);
+      Rows next;
+      Find(group + gridDim.x, &next);
+      if (finds_all) {
+        FinishRows(rows, results, next);
+      } else {
+        Fetch(next);
+      }
+      rows = next;
+    }
+    if (HasColumns()) {
+      sums_.Write(first_, stride_, end_);
+    }
+  }
+
+ private:
+  /// How many rows a thread has at once.
+  static constexpr int kRows = kIsAcross ? kVector : 1;
+  /// Elements of a row from one vector of it to the next.
+  static constexpr int kStep = kIsAcross ? 1 : kVector;
+  /// Vectors that a loop has at once: two of those whose columns are summed hide how long it takes.
+  static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
+  /// Whether vectors are copied to shared memory while the thread goes on.
+  static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
+  static constexpr int kResults = AtLeastOne(Functor::kResults);
+  static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
+  static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
+  static constexpr int kOutputs = AtLeastOne(Functor::kOutputs);
+  static constexpr int kRowOutputs = AtLeastOne(Functor::kRowOutputs);
+  static constexpr int kRowInputs = AtLeastOne(Functor::kRowInputs);
+  /// Whether all operands have neighbours along rows. Others each have a stride of their own.
+  static constexpr bool kIsDense = kVector > 1 && !kIsAcross && !Functor::kRowsOfManyDims;
+  /// Whether each vector's place is computed anew.
+  static constexpr bool kIsOfManyDims = Functor::kRowsOfManyDims;
+  static constexpr int kElementInputs = Functor::kInputs + Functor::kColumnInputs;
+  static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
+  static_assert(!kIsAcross || Functor::kColumnInputs + Functor::kColumnSums == 0);
+
+  using Word = typename Operands::Word;
+  using Words = Word[Functor::kInputs];
+  using Team = RowsTeam<A, kRows, kResults, kIsAcross ? kRowsAcross<kVector> : 1>;
+  using Results = A[kRows][kResults];
+
+  /// Where a thread's rows are, and what there is once of each.
+  struct Rows {
+    std::int64_t row;
+    /// How many vectors the thread has of them: none behind the last row.
+    int chunks;
+    /// This thread's first vector in each input and output of elements.
+    const char* in[Functor::kInputs];
+    char* out[kOutputs];
+    A inputs[kRows][kRowInputs];
+    A pivots[kRows];
+  };
+
+  /// A vector's place among those that the thread has of a row, where it is kept, and how far it
+  /// lies from the first.
+  struct Place {
+    int chunk = 0;
+    unsigned kept_at = 0;
+    std::int64_t along = 0;
+    std::int64_t apart[kApart] = {};
+  };
+
+  __device__ __forceinline__ bool HasColumns() const {
+    return Functor::kColumnSums > 0 && launch_.columns != nullptr;
+  }
+  /// Whether elements of a row have no one stride: none are kept then.
+  __device__ __forceinline__ bool IsGeneral() const {
+    return kVector == 1 && !kIsOfManyDims && task_.length_rank > 1;
+  }
+
+  __device__ __forceinline__ RowValues<A> RowOf(const Rows& rows, const Results& results, int r)
+      const {
+    RowValues<A> row;
+    row.inputs = rows.inputs[r];
+    row.results = results[r];
+    row.pivot = rows.pivots[r];
+    row.length = static_cast<A>(task_.length);
+    row.scalars = scalars_;
+    return row;
+  }
+
+  /// The number of an operand of elements or columns among those that are apart.
+  static __device__ constexpr int ApartOf(int tensor) {
+    return tensor < kElementInputs ? tensor : kElementInputs + tensor - Places::kOutput;
+  }
+  static __device__ constexpr int TensorOf(int apart) {
+    return apart < kElementInputs ? apart : Places::kOutput + apart - kElementInputs;
+  }
+  static __device__ constexpr std::int64_t SizeOf(int tensor) { return Operands::SizeOf(tensor); }
+
+  /// How far this thread's vector lies from its first, in bytes.
+  __device__ __forceinline__ std::int64_t DistanceOf(int tensor, const Place& place) const {
+    if (kIsDense) {
+      return place.along * SizeOf(tensor);
+    }
+    return place.apart[ApartOf(tensor)];
+  }
+  __device__ __forceinline__ void Advance(Place* place) const {
+    ++place->chunk;
+    place->kept_at += Functor::kInputs * BytesOfBlock();
+    place->along += stride_;
+    if (kIsOfManyDims) {
+      Locate(place);
+    } else if (!kIsDense) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        place->apart[i] += steps_[i];
+      }
+    }
+  }
+  /// How far apart a thread's words are in shared memory.
+  static __device__ __forceinline__ unsigned BytesOfBlock() {
+    return blockDim.x * static_cast<unsigned>(sizeof(Word));
+  }
+  __device__ __forceinline__ Place FirstPlace() const {
+    Place place;
+    place.kept_at = launch_.held > 0 ? Kept(SharedAddress(shared_)) : 0;
+    if (kIsOfManyDims) {
+      Locate(&place);
+    }
+    return place;
+  }
+  /// Finds how far a vector of a row of many dims lies from the row, in each operand.
+  __device__ __forceinline__ void Locate(Place* place) const {
+#pragma unroll
+    for (int i = 0; i < kApart; ++i) {
+      place->apart[i] = 0;
+    }
+    ForEachDim(task_, launch_, first_ + place->along, [&](int dim, std::int64_t at) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        place->apart[i] += at * task_.length_strides[t][dim] * SizeOf(t);
+      }
+    });
+  }
+  /// The place of a vector that is not kept.
+  __device__ __forceinline__ Place PlaceOf(int chunk) const {
+    Place place;
+    place.chunk = chunk;
+    place.along = chunk * std::int64_t{stride_};
+    if (kIsOfManyDims) {
+      Locate(&place);
+    } else if (!kIsDense) {
+#pragma unroll
+      for (int i = 0; i < kApart; ++i) {
+        const int t = TensorOf(i);
+        place.apart[i] = IsGeneral() ? LengthOffset(task_, t, first_ + place.along) * SizeOf(t)
+                                     : chunk * steps_[i];
+      }
+    }
+    return place;
+  }
+
+  /// The address of this thread's first vector of a first row.
+  __device__ __forceinline__ std::int64_t BeginOf(int tensor) const {
+    return reinterpret_cast<std::intptr_t>(task_.tensors[tensor]) + Begin(tensor);
+  }
+  /// How far this thread's first vector of a row lies from the row, in bytes.
+  __device__ __forceinline__ std::int64_t Begin(int tensor) const {
+    if (kIsDense) {
+      return first_ * SizeOf(tensor);
+    }
+    return kIsOfManyDims || IsGeneral() ? 0
+                                        : first_ * task_.length_strides[tensor][0] * SizeOf(tensor);
+  }
+
+  /// Finds the rows of a group, and loads what there is once of each.
+  __device__ __forceinline__ void Find(std::int64_t group, Rows* rows) const {
+    rows->row = (group * launch_.teams + team_.index) * kRows;
+    const bool exists = group < launch_.groups && rows->row < task_.rows;
+    rows->chunks = exists ? chunks_ : 0;
+    std::int64_t starts[Places::kEnd];
+    RowOffsets<Places::kEnd>(task_, exists ? rows->row : 0, starts);
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      rows->in[t] = reinterpret_cast<const char*>(ins_[t] + starts[t] * SizeOf(t));
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      rows->out[o] = reinterpret_cast<char*>(outs_[o] + starts[t] * SizeOf(t));
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < Functor::kRowInputs; ++i) {
+        const int t = Places::kRowInput + i;
+        rows->inputs[r][i] = 0;
+        if (exists && task_.tensors[t] != nullptr) {
+          rows->inputs[r][i] = LoadOnce(t, rows->row + r, r, starts);
+        }
+      }
+      rows->pivots[r] = 0;
+      if constexpr (Functor::kPivot >= 0) {
+        if (exists && task_.length > 0) {
+          const A pivot = LoadOnce(Functor::kPivot, rows->row + r, r, starts);
+          rows->pivots[r] = isfinite(pivot) ? pivot : A(0);
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ A
+  LoadOnce(int tensor, std::int64_t row, int r, const std::int64_t (&starts)[Places::kEnd]) const {
+    const std::int64_t offset = r == 0 ? starts[tensor] : RowOffset(task_, tensor, row);
+    return LoadElement<A>(task_.tensors[tensor], task_.types[tensor], offset);
+  }
+
+  __device__ __forceinline__ void Load(const Rows& rows, const Place& place, Words& words) const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      Operands::Load(t, rows.in[t] + DistanceOf(t, place), &words[t]);
+    }
+  }
+  __device__ __forceinline__ void LoadColumn(int tensor, const Place& place, A (&values)[kVector])
+      const {
+    Word word = {};
+    if (task_.tensors[tensor] != nullptr) {
+      Operands::Load(
+          tensor,
+          static_cast<const char*>(task_.tensors[tensor]) +
+              (Begin(tensor) + DistanceOf(tensor, place)),
+          &word);
+    }
+    Operands::Unpack(Operands::IsSecond(tensor), word, values);
+  }
+
+  __device__ __forceinline__ Word* Shared(int chunk, int input) const {
+    return shared_ + (chunk * Functor::kInputs + input) * static_cast<int>(blockDim.x);
+  }
+  __device__ __forceinline__ void BeginCopies(const Rows& rows, const Place& place) const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      Operands::BeginCopy(t, place.kept_at + t * BytesOfBlock(), rows.in[t] + DistanceOf(t, place));
+    }
+  }
+
+  /// Fetches what is kept of rows.
+  __device__ __forceinline__ void Fetch(const Rows& rows) const {
+    const int kept = min(rows.chunks, launch_.held);
+    Place place = FirstPlace();
+    if constexpr (kIsAsync) {
+#pragma unroll 1
+      while (place.chunk < kept) {
+        BeginCopies(rows, place);
+        Advance(&place);
+      }
+      EndOfCopies();
+      return;
+    }
+    constexpr int kBatch = 8;
+#pragma unroll 1
+    while (place.chunk < kept) {
+      const int first = place.chunk;
+      Words words[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (first + i < kept) {
+          Load(rows, place, words[i]);
+        }
+        Advance(&place);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (first + i < kept) {
+#pragma unroll
+          for (int t = 0; t < Functor::kInputs; ++t) {
+            *Shared(first + i, t) = words[i][t];
+          }
+        }
+      }
+    }
+  }
+
+  /// Calls visit(place, words) for the vectors of this thread, and done(place) after those that are
+  /// kept.
+  template <int kUnroll, typename Visit, typename Done>
+  __device__ __forceinline__ void ForEach(const Rows& rows, const Visit& visit, const Done& done)
+      const {
+    const int kept = min(rows.chunks, launch_.held);
+    const int next = Functor::kInputs * static_cast<int>(blockDim.x);
+    const Word* from = shared_;
+    Place place = FirstPlace();
+#pragma unroll kUnroll
+    for (int chunk = 0; chunk < kept; ++chunk) {
+      Words words;
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        words[t] = from[t * static_cast<int>(blockDim.x)];
+      }
+      visit(place, words);
+      done(place);
+      from += next;
+      Advance(&place);
+    }
+#pragma unroll 1
+    for (int chunk = kept; chunk < rows.chunks; ++chunk) {
+      const Place behind = PlaceOf(chunk);
+      Words words;
+      Load(rows, behind, words);
+      visit(behind, words);
+    }
+  }
+
+  /// The elements of a vector, those of one place together.
+  struct Elements {
+    A in[kVector][Functor::kInputs];
+    A columns[kVector][kColumns];
+  };
+
+  __device__ __forceinline__ void Take(const Words& words, const Place& place, Elements* elements)
+      const {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(t), words[t], values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        elements->in[v][t] = values[v];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Functor::kColumnInputs; ++i) {
+      A values[kVector];
+      LoadColumn(Places::kColumnInput + i, place, values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        elements->columns[v][i] = values[v];
+      }
+    }
+  }
+
+  /// Finds rows' results. Of a launch for one phase it leaves what it found of the part, and
+  /// returns false: there is nothing more to do.
+  __device__ __forceinline__ bool Reduce(const Rows& rows, Results& results) {
+    WaitForCopies<0>();
+    if (launch_.parts == 1 && !WantsRows()) {
+      return true;
+    }
+#pragma unroll
+    for (int phase = 0; phase < Functor::kPhases; ++phase) {
+      if (launch_.parts > 1 && phase < launch_.phase) {
+        ReadPartials(phase, rows.row, results);
+      } else {
+        ReduceOwn(phase, rows, results);
+        if (launch_.parts > 1) {
+          if (team_.member == 0 && rows.row < task_.rows) {
+            WritePartials(phase, rows.row, results);
+          }
+          return false;
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        Functor::Finish(phase, RowOf(rows, results, r), results[r]);
+      }
+    }
+    return true;
+  }
+
+  __device__ __forceinline__ bool IsWanted(int begin, int end) const {
+    bool is_wanted = false;
+#pragma unroll
+    for (int t = begin; t < end; ++t) {
+      is_wanted = is_wanted || task_.tensors[t] != nullptr;
+    }
+    return is_wanted;
+  }
+  __device__ __forceinline__ bool WantsRows() const {
+    return IsWanted(Places::kOutput, Places::kColumnSum) ||
+           IsWanted(Places::kRowOutput, Places::kEnd);
+  }
+
+  __device__ __forceinline__ void ReduceOwn(int phase, const Rows& rows, Results& results) {
+    Results found;
+    Team::template Clear<Functor>(&found);
+    ForEach<kUnroll>(
+        rows,
+        [&](const Place& place, const Words& words) {
+          Elements elements;
+          Take(words, place, &elements);
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) {
+            const int r = kIsAcross ? v : 0;
+            A terms[kResults];
+            Functor::Terms(
+                phase, RowOf(rows, results, r), elements.in[v], elements.columns[v], terms);
+            Team::template Add<Functor>(phase, terms, found[r]);
+          }
+        },
+        [](const Place& /*place*/) {});
+    Team::template Combine<Functor>(phase, launch_, team_, &turn_, &found);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Team::template Take<Functor>(phase, found[r], results[r]);
+    }
+  }
+
+  __device__ __forceinline__ A* PartialsOf(std::int64_t row, std::int64_t part) const {
+    return static_cast<A*>(launch_.partials) + (row * launch_.parts + part) * kResults;
+  }
+  __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const Results& results)
+      const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Team::template Take<Functor>(phase, results[r], PartialsOf(row + r, blockIdx.y));
+    }
+  }
+  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, Results& results)
+      const {
+    Results found;
+    Team::template Clear<Functor>(&found);
+    if (row < task_.rows) {
+      for (int part = 0; part < launch_.parts; ++part) {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          Team::template Add<Functor>(phase, PartialsOf(row + r, part), found[r]);
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Team::template Take<Functor>(phase, found[r], results[r]);
+    }
+  }
+
+  /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
+  __device__ __forceinline__ void
+  FinishRows(const Rows& rows, const Results& results, const Rows& next) {
+    const bool makes_elements = IsWanted(Places::kOutput, Places::kColumnSum);
+    const bool fetches = kIsAsync && next.chunks > 0;
+    ForEach<kUnroll>(
+        rows,
+        [&](const Place& place, const Words& words) {
+          Elements elements;
+          Take(words, place, &elements);
+          if (makes_elements) {
+            MakeOutputs(rows, results, elements, place);
+          }
+          if (HasColumns()) {
+            AddToColumns(rows, results, elements, place);
+          }
+        },
+        [&](const Place& place) {
+          if constexpr (kIsAsync) {
+            if (fetches) {
+              BeginCopies(next, place);
+            }
+          }
+        });
+    if (kIsAsync) {
+      EndOfCopies();
+    } else {
+      Fetch(next);
+    }
+    if (Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 && rows.row < task_.rows) {
+      WriteRowOutputs(rows, results);
+    }
+  }
+  __device__ __forceinline__ void MakeOutputs(
+      const Rows& rows,
+      const Results& results,
+      const Elements& elements,
+      const Place& place) const {
+    A out[kOutputs][kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      A of_place[kOutputs];
+      Functor::Map(
+          RowOf(rows, results, kIsAcross ? v : 0), elements.in[v], elements.columns[v], of_place);
+#pragma unroll
+      for (int o = 0; o < Functor::kOutputs; ++o) {
+        out[o][v] = of_place[o];
+      }
+    }
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      if (task_.tensors[t] == nullptr) {
+        continue;
+      }
+      char* const to = rows.out[o] + DistanceOf(t, place);
+      Operands::Store(t, to, out[o], (task_.accumulate >> t & 1U) != 0);
+    }
+  }
+  __device__ __forceinline__ void AddToColumns(
+      const Rows& rows,
+      const Results& results,
+      const Elements& elements,
+      const Place& place) const {
+    A all[kSums][kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      A terms[kSums];
+      Functor::ColumnTerms(RowOf(rows, results, 0), elements.in[v], elements.columns[v], terms);
+#pragma unroll
+      for (int s = 0; s < Functor::kColumnSums; ++s) {
+        all[s][v] = terms[s];
+      }
+    }
+    sums_.Add(place.chunk, first_ + place.along, all);
+  }
+  __device__ __forceinline__ void WriteRowOutputs(const Rows& rows, const Results& results) const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      A outputs[kRowOutputs];
+      Functor::RowOutputs(RowOf(rows, results, r), outputs);
+#pragma unroll
+      for (int o = 0; o < Functor::kRowOutputs; ++o) {
+        const int t = Places::kRowOutput + o;
+        if (task_.tensors[t] != nullptr) {
+          StoreOfAnyType(task_, t, RowOffset(task_, t, rows.row + r), outputs[o]);
+        }
+      }
+    }
+  }
+
+  const RowsTask& task_;
+  const RowsLaunch& launch_;
+  RowsPlaceInBlock team_;
+  /// This thread's own places, in which it keeps vectors.
+  Word* shared_;
+  RowsSums<A, kVector, kSums, Places::kColumnSum> sums_;
+  A scalars_[internal::kMaxRowsScalars];
+  std::int64_t first_;
+  std::int64_t end_;
+  /// The addresses of this thread's first vectors of a first row, and how far those of a row lie
+  /// apart, in bytes.
+  std::int64_t ins_[Functor::kInputs];
+  std::int64_t outs_[kOutputs];
+  std::int64_t steps_[kApart];
+  int chunks_;
+  int stride_;
+  int turn_ = 0;
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_KERNEL_CUH_

@@ -1,0 +1,56 @@
+#ifndef GRADSMITH_PATTERNS_CUDA_ROWS_POLICY_H_
+#define GRADSMITH_PATTERNS_CUDA_ROWS_POLICY_H_
+
+#include <array>
+#include <cstdint>
+
+#include "cuda/device.h"
+
+namespace gradsmith::cuda {
+
+/// RowsPolicy is how tasks of the pattern `rows` are cut. What is quickest depends on the GPU.
+struct RowsPolicy {
+  /// From which compute capability on.
+  int compute_capability = 0;
+  /// Threads of a block whose teams are smaller.
+  int threads = 256;
+  /// The same for kernels by columns; 0 leaves their rows to the kernels along memory.
+  int threads_by_columns = 512;
+  /// A team's threads, at least, where the row has as many vectors or single elements.
+  int least_members = 4;
+  int least_members_of_elements = 16;
+  /// What a thread is given of a row, in vectors and in single elements, while the row is short
+  /// enough.
+  int vectors_of_thread = 4;
+  int vectors_of_summing_thread = 2;
+  int elements_of_thread = 32;
+  int elements_of_summing_thread = 8;
+  /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
+  int resident_threads = 1024;
+  /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
+  /// multiprocessors and each is at least four parts long.
+  int vectors_of_part = 4;
+  int elements_of_part = 16;
+  int most_parts = 128;
+  /// Shared memory that a block takes, at most.
+  int most_shared_bytes = 210 << 10;
+  /// Blocks that sum columns, for each multiprocessor, by their threads.
+  int summing_threads = 1024;
+  /// Memory for sums of columns, at most, where there is more than one block.
+  std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
+};
+
+inline constexpr std::array<RowsPolicy, 1> kRowsPolicies = {{{}}};
+
+/// RowsPolicyOf returns the policy of the latest compute capability that a device has.
+inline const RowsPolicy& RowsPolicyOf(const DeviceInfo& device) {
+  const auto* best = &kRowsPolicies.front();
+  for (const RowsPolicy& policy : kRowsPolicies) {
+    best = policy.compute_capability <= device.compute_capability() ? &policy : best;
+  }
+  return *best;
+}
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_PATTERNS_CUDA_ROWS_POLICY_H_
