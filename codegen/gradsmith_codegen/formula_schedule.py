@@ -226,6 +226,8 @@ class _Scheduler:
             return frozenset()
         first = candidates[0] if within else max(candidates, key=self._depth)
         over = frozenset(nodes[first].over)
+        if not within and self._are_sums_of_columns(over):
+            over = whole - over
         rest = whole - over
         for node in self._all_reductions():
             own = frozenset(nodes[node].over)
@@ -238,6 +240,16 @@ class _Scheduler:
                 message += ", and a sum over the rows is an output as it is"
             raise misfit(message, self._graph.span(node))
         return over
+
+    def _are_sums_of_columns(self, over: frozenset[str]) -> bool:
+        """All reductions are sums over the same dims, and the others lie behind these: they make rows that
+        are whole in memory, whose columns are summed in the pass that writes what has all dims."""
+        order = [dim.symbol for dim in self._lead().shape if dim.symbol]
+        lie_ahead = 0 < len(over) < len(order) and frozenset(order[: len(over)]) == over
+        return lie_ahead and all(
+            self._graph.nodes[node].operation == SUM and frozenset(self._graph.nodes[node].over) == over
+            for node in self._all_reductions()
+        )
 
     def _check_reduced(self) -> None:
         for node in sorted(self._live):

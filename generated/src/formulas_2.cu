@@ -42,11 +42,57 @@ GRADSMITH_MAP_SUM_KERNELS(AddGrad, gradsmith::generated::AddGradFormula)
 // ops.yaml: WhereGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(WhereGrad, gradsmith::generated::WhereGradFormula)
 // ops.yaml: BiasReluGrad, line 1 of the entry
-GRADSMITH_MAP_SUM_KERNELS(BiasReluGrad, gradsmith::generated::BiasReluGradFormula)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasReluGrad,
+    gradsmith::generated::BiasReluGradFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasReluGrad,
+    gradsmith::generated::BiasReluGradFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasReluGrad,
+    gradsmith::generated::BiasReluGradFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasReluGrad,
+    gradsmith::generated::BiasReluGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: BiasFastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula)
 // ops.yaml: BiasSiluGrad, line 1 of the entry
-GRADSMITH_MAP_SUM_KERNELS(BiasSiluGrad, gradsmith::generated::BiasSiluGradFormula)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasSiluGrad,
+    gradsmith::generated::BiasSiluGradFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasSiluGrad,
+    gradsmith::generated::BiasSiluGradFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasSiluGrad,
+    gradsmith::generated::BiasSiluGradFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasSiluGrad,
+    gradsmith::generated::BiasSiluGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: ReduceMean, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f64, double)

@@ -128,16 +128,28 @@ struct WhereGradFormula {
 };
 
 // ops.yaml: BiasReluGrad, line 1 of the entry
-struct BiasReluGradFormula {
-  static constexpr int kInputs = 3;
-  static constexpr int kOutputs = 2;
-  static constexpr bool kSums = true;
+struct BiasReluGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // dA = where(A + B > 0, dY, 0)
-    out[0] = in[1] + in[2] > A{0} ? in[0] : A{0};
-    // dB = sum(where(A + B > 0, dY, 0))
-    out[1] = in[1] + in[2] > A{0} ? in[0] : A{0};
+    out[0] = in[1] + columns[0] > A{0} ? in[0] : A{0};
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
+    // dB = sum(where(A + B > 0, dY, 0), P)
+    terms[0] = in[1] + columns[0] > A{0} ? in[0] : A{0};
   }
 };
 
@@ -156,21 +168,38 @@ struct BiasFastGeluFormula {
 };
 
 // ops.yaml: BiasSiluGrad, line 1 of the entry
-struct BiasSiluGradFormula {
-  static constexpr int kInputs = 3;
-  static constexpr int kOutputs = 2;
-  static constexpr bool kSums = true;
+struct BiasSiluGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
-    const A v0 = in[1] + in[2];
-    // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
+    const A v0 = in[1] + columns[0];
     const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
     const A v2 = formula::Mul0(formula::Sigmoid(v0), v1);
     // dA = dY * slope
     out[0] = in[0] * v2;
-    // dB = sum(dY * slope)
-    out[1] = in[0] * v2;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
+    // x = A + B
+    const A v0 = in[1] + columns[0];
+    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
+    const A v2 = formula::Mul0(formula::Sigmoid(v0), v1);
+    // dB = sum(dY * slope, P)
+    terms[0] = in[0] * v2;
   }
 };
 

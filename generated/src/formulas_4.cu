@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 4 of 8.
 #include "formulas_4.h"
 #include "patterns/cuda/map_sums.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef Acos
@@ -35,7 +36,30 @@ GRADSMITH_MAP_SUM_KERNELS(MinGrad, gradsmith::generated::MinGradFormula)
 // ops.yaml: PowGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(PowGrad, gradsmith::generated::PowGradFormula)
 // ops.yaml: BiasFastGeluGrad, line 1 of the entry
-GRADSMITH_MAP_SUM_KERNELS(BiasFastGeluGrad, gradsmith::generated::BiasFastGeluGradFormula)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasFastGeluGrad,
+    gradsmith::generated::BiasFastGeluGradFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasFastGeluGrad,
+    gradsmith::generated::BiasFastGeluGradFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasFastGeluGrad,
+    gradsmith::generated::BiasFastGeluGradFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasFastGeluGrad,
+    gradsmith::generated::BiasFastGeluGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: GluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(GluGrad, gradsmith::generated::GluGradFormula)
 // ops.yaml: SwiGlu, line 1 of the entry

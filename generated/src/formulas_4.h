@@ -6,6 +6,7 @@
 
 #include "patterns/formula_math.h"
 #include "patterns/functor.h"
+#include "patterns/rows_functor.h"
 
 namespace gradsmith::generated {
 
@@ -114,27 +115,48 @@ struct PowGradFormula {
 };
 
 // ops.yaml: BiasFastGeluGrad, line 1 of the entry
-struct BiasFastGeluGradFormula {
-  static constexpr int kInputs = 3;
-  static constexpr int kOutputs = 2;
-  static constexpr bool kSums = true;
+struct BiasFastGeluGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
+    const A v0 = formula::Sqrt(A{8} / formula::kPi<A>);
     // x = A + B
-    const A v0 = in[1] + in[2];
+    const A v1 = in[1] + columns[0];
     // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
-    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>);
-    const A v2 = v1 * (v0 + A{0.044715} * v0 * v0 * v0);
+    const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
     // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
-    const A v3 = formula::Sqrt(A{8} / formula::kPi<A>) * v0;
-    const A v4 = v3 * (A{1} + A{0.134145} * v0 * v0);
+    const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
+    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v3);
     // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
-    const A v5 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v4);
-    const A v6 = formula::Mul0(formula::Sigmoid(v2), v5);
+    const A v5 = formula::Mul0(formula::Sigmoid(v2), v4);
     // dA = dY * slope
-    out[0] = in[0] * v6;
-    // dB = sum(dY * slope)
-    out[1] = in[0] * v6;
+    out[0] = in[0] * v5;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
+    const A v0 = formula::Sqrt(A{8} / formula::kPi<A>);
+    // x = A + B
+    const A v1 = in[1] + columns[0];
+    // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
+    const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
+    // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
+    const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
+    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v3);
+    // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
+    const A v5 = formula::Mul0(formula::Sigmoid(v2), v4);
+    // dB = sum(dY * slope, P)
+    terms[0] = in[0] * v5;
   }
 };
 

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 7 of 8.
 #include "formulas_7.h"
 #include "patterns/cuda/map_sums.cuh"
+#include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
 #undef BiasGeluGrad
@@ -57,7 +58,30 @@ GRADSMITH_MAP_KERNELS(Pow, gradsmith::generated::PowFormula)
 // ops.yaml: BiasRelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(BiasRelu, gradsmith::generated::BiasReluFormula)
 // ops.yaml: BiasGeluGrad, line 1 of the entry
-GRADSMITH_MAP_SUM_KERNELS(BiasGeluGrad, gradsmith::generated::BiasGeluGradFormula)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasGeluGrad,
+    gradsmith::generated::BiasGeluGradFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasGeluGrad,
+    gradsmith::generated::BiasGeluGradFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasGeluGrad,
+    gradsmith::generated::BiasGeluGradFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasGeluGrad,
+    gradsmith::generated::BiasGeluGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: BiasSilu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(BiasSilu, gradsmith::generated::BiasSiluFormula)
 // ops.yaml: ReduceSumGrad, line 1 of the entry

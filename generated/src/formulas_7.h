@@ -6,6 +6,7 @@
 
 #include "patterns/formula_math.h"
 #include "patterns/functor.h"
+#include "patterns/rows_functor.h"
 
 namespace gradsmith::generated {
 
@@ -193,22 +194,40 @@ struct BiasReluFormula {
 };
 
 // ops.yaml: BiasGeluGrad, line 1 of the entry
-struct BiasGeluGradFormula {
-  static constexpr int kInputs = 3;
-  static constexpr int kOutputs = 2;
-  static constexpr bool kSums = true;
+struct BiasGeluGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
-    const A v0 = in[1] + in[2];
-    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
+    const A v0 = in[1] + columns[0];
     const A v1 = formula::Sqrt(A{2} * formula::kPi<A>);
     const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
     const A v3 = v2 + v0 * formula::Exp(-A{0.5} * v0 * v0) / v1;
     // dA = dY * slope
     out[0] = in[0] * v3;
-    // dB = sum(dY * slope)
-    out[1] = in[0] * v3;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
+    // x = A + B
+    const A v0 = in[1] + columns[0];
+    const A v1 = formula::Sqrt(A{2} * formula::kPi<A>);
+    const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
+    const A v3 = v2 + v0 * formula::Exp(-A{0.5} * v0 * v0) / v1;
+    // dB = sum(dY * slope, P)
+    terms[0] = in[0] * v3;
   }
 };
 

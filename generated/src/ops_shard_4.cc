@@ -40,8 +40,9 @@
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
 #include "gradsmith/schema.h"
-#include "patterns/named_dims.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -3249,7 +3250,6 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .in_place_of = 0,
         .gradient_of = "A",
     },
     // ops.yaml: BiasReluGrad, line 14 of the entry
@@ -3301,19 +3301,52 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
+    .rows = &cuda::kRowsInfo<BiasFastGeluGradFormula>,
 };
 
-std::array<double, 0> Scalars([[maybe_unused]] const void* attributes) {
+// The dims of inputs[0] by their names: P, C.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::NamedDims::kRest,
+      // C
+      1,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
   return {};
 }
+
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // A
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // dA
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dB
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
 
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCpu<BiasFastGeluGradFormula>(
-      context, Scalars(attributes), inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<BiasFastGeluGradFormula>(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -3321,7 +3354,11 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T_>

@@ -3176,23 +3176,39 @@ const reference::FormulaNode kNodes[] = {
     // 6
     {.operation = "where", .arguments = {4, 5, 3}},
     // 7
+    {.operation = "sum", .arguments = {6}, .over = {"P"}},
+    // 8
     {.operation = "max", .arguments = {2, 3}},
 };
 const std::size_t kDomain[] = {
     // max
-    7,
+    8,
 };
-const reference::FormulaOracle kOracle({
+const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "C",
+        },
+    .lengths =
+        {
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "C"}},
+            {"A", {"P", "C"}},
+            {"B", {"C"}},
+            {"dA", {"P", "C"}},
+            {"dB", {"C"}},
+        },
     .outputs =
         {
             {.name = "dA", .node = 6},
-            {.name = "dB", .node = 6, .sum_like = "B"},
-        },
-    .broadcast =
-        {
-            // B
-            "B",
+            {.name = "dB", .node = 7},
         },
     .domain = kDomain,
 });
@@ -3560,23 +3576,39 @@ const reference::FormulaNode kNodes[] = {
     // 11
     {.operation = "multiply", .arguments = {10, 9}},
     // 12
+    {.operation = "sum", .arguments = {11}, .over = {"P"}},
+    // 13
     {.operation = "multiply", .arguments = {2, 3}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    12,
+    13,
 };
-const reference::FormulaOracle kOracle({
+const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "C",
+        },
+    .lengths =
+        {
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "C"}},
+            {"A", {"P", "C"}},
+            {"B", {"C"}},
+            {"dA", {"P", "C"}},
+            {"dB", {"C"}},
+        },
     .outputs =
         {
             {.name = "dA", .node = 11},
-            {.name = "dB", .node = 11, .sum_like = "B"},
-        },
-    .broadcast =
-        {
-            // B
-            "B",
+            {.name = "dB", .node = 12},
         },
     .domain = kDomain,
 });

@@ -2114,23 +2114,39 @@ const reference::FormulaNode kNodes[] = {
     // 27
     {.operation = "multiply", .arguments = {26, 25}},
     // 28
+    {.operation = "sum", .arguments = {27}, .over = {"P"}},
+    // 29
     {.operation = "multiply", .arguments = {2, 20}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    28,
+    29,
 };
-const reference::FormulaOracle kOracle({
+const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "C",
+        },
+    .lengths =
+        {
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "C"}},
+            {"A", {"P", "C"}},
+            {"B", {"C"}},
+            {"dA", {"P", "C"}},
+            {"dB", {"C"}},
+        },
     .outputs =
         {
             {.name = "dA", .node = 27},
-            {.name = "dB", .node = 27, .sum_like = "B"},
-        },
-    .broadcast =
-        {
-            // B
-            "B",
+            {.name = "dB", .node = 28},
         },
     .domain = kDomain,
 });

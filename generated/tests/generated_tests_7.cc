@@ -2647,25 +2647,41 @@ const reference::FormulaNode kNodes[] = {
     // 21
     {.operation = "multiply", .arguments = {20, 19}},
     // 22
-    {.operation = "multiply", .arguments = {3, 2}},
+    {.operation = "sum", .arguments = {21}, .over = {"P"}},
     // 23
-    {.operation = "multiply", .arguments = {22, 7}},
+    {.operation = "multiply", .arguments = {3, 2}},
+    // 24
+    {.operation = "multiply", .arguments = {23, 7}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    23,
+    24,
 };
-const reference::FormulaOracle kOracle({
+const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "C",
+        },
+    .lengths =
+        {
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "C"}},
+            {"A", {"P", "C"}},
+            {"B", {"C"}},
+            {"dA", {"P", "C"}},
+            {"dB", {"C"}},
+        },
     .outputs =
         {
             {.name = "dA", .node = 21},
-            {.name = "dB", .node = 21, .sum_like = "B"},
-        },
-    .broadcast =
-        {
-            // B
-            "B",
+            {.name = "dB", .node = 22},
         },
     .domain = kDomain,
 });

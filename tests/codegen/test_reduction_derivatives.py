@@ -190,7 +190,8 @@ derivatives = functools.cache(Derivatives)
 def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
     """Every value of integers that have few, beside the defaults of others."""
     values = defaults(op)
-    few = {key: one for key, one in op["attributes"].items() if one["type"] == "int" and {"min", "max"} <= one.keys()}
+    integers = {key: one for key, one in op.get("attributes", {}).items() if one["type"] == "int"}
+    few = {key: one for key, one in integers.items() if {"min", "max"} <= one.keys()}
     ranges = [
         [(key, float(one)) for one in range(few[key]["min"], few[key]["max"] + 1)] if key in few else [(key, value)]
         for key, value in values.items()

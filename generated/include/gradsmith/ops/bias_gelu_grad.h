@@ -50,7 +50,7 @@ struct BiasGeluGradInputs {
 /// least must be there.
 template <typename T_>
 struct BiasGeluGradOutputs {
-  /// [*P, C], optional, may be written in place of input dY: gradient of the loss with respect to A
+  /// [*P, C], optional: gradient of the loss with respect to A
   // ops.yaml: BiasReluGrad, line 13 of the entry
   ::gradsmith::TensorView<T_> dA = {};
   /// [C], optional: gradient of the loss with respect to the bias, summed over all dims but the
