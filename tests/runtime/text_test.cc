@@ -128,6 +128,12 @@ TEST_F(LongNames, OfATablesRowsAreShortened) {
   }
 }
 
+TEST(Closest, OfTwoAsNearIsTheShorter) {
+  const std::vector<std::string_view> names = {"Tanh", "Tan", "Atan"};
+  EXPECT_EQ(Closest("Tanx", names), "Tan");
+  EXPECT_EQ(Closest("xTan", names), "Tan");
+}
+
 TEST(Closest, KnowsSlipsAndNotStrangers) {
   const std::array<std::string_view, 3> names = {"Conv", "ConvGrad", "BatchNormalization"};
   EXPECT_EQ(Closest("ConvGard", names), "ConvGrad");

@@ -150,8 +150,7 @@ void CheckBackends(const Subject& subject, Report& report) {
 void CheckMisspeltOp(const Subject& subject, Report& report) {
   const Types types(subject.row->types.begin(), subject.row->types.end());
   const std::string name(subject.op().name);
-  const std::string misspelt =
-      "x" + name;  // the name with another letter behind may be an op, as Tanh
+  const std::string misspelt = name + "x";
   const Status status = LookUp(subject, misspelt, misspelt, types, subject.row->backend, report);
   VerifyPhrases(
       misspelt, status, StatusCode::kUnsupported, {"'" + misspelt + "'", name, "did you mean"},
