@@ -248,6 +248,10 @@ class RowsByColumnsKernel {
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
 #pragma unroll 1
     for (int r = 0; r < kRows; ++r) {
+      if (Functor::kPhases == 0) {
+        // No phase has waited for the row. Behind it are the team's others, and those to come.
+        cuda::WaitForCopies<kRows - 1>();
+      }
       const typename Once::OfRow of_row = once.Of(lanes_, r);
       A results[kResults];
       Share(own, r, results);
