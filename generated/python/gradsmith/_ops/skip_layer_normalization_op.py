@@ -18,9 +18,6 @@ class SkipLayerNormalizationResult(NamedTuple):
     inv_std: Any
     """1 / sqrt(biased variance of the row + epsilon)"""
 
-    total: Any
-    """X + skip + bias"""
-
 
 _call = _core.Op("SkipLayerNormalization", SkipLayerNormalizationResult).call
 _entered = _policy.entered.get
@@ -35,7 +32,7 @@ def skip_layer_normalization(
     *,
     axis=-1,
     epsilon=1e-05,
-    outputs=("Y", "mean", "inv_std", "total"),
+    outputs=("Y", "mean", "inv_std"),
     out=None,
     context=None,
     **_unknown,
@@ -81,9 +78,6 @@ def skip_layer_normalization(
         inv_std : array of T (*P,)
             1 / sqrt(biased variance of the row + epsilon)
 
-        total : array of T (*P, *S)
-            X + skip + bias
-
     Raises
     ------
     TypeError
@@ -111,8 +105,6 @@ def skip_layer_normalization(
     (6,)
     >>> result.inv_std.shape
     (6,)
-    >>> result.total.shape
-    (6, 24)
     """
     if _unknown:
         raise _arguments.unknown("SkipLayerNormalization", _signature, _unknown)

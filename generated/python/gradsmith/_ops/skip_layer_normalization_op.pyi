@@ -5,13 +5,12 @@ from typing import Generic, Literal, NamedTuple, TypeAlias
 from gradsmith._policy import Context
 from gradsmith._typing import A as _A
 
-_Output: TypeAlias = Literal["Y", "mean", "inv_std", "total"]
+_Output: TypeAlias = Literal["Y", "mean", "inv_std"]
 
 class SkipLayerNormalizationResult(NamedTuple, Generic[_A]):
     Y: _A
     mean: _A | None
     inv_std: _A | None
-    total: _A | None
 
 def skip_layer_normalization(
     X: _A,
@@ -22,7 +21,7 @@ def skip_layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-05,
-    outputs: _Output | Iterable[_Output] | None = ("Y", "mean", "inv_std", "total"),
+    outputs: _Output | Iterable[_Output] | None = ("Y", "mean", "inv_std"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
 ) -> SkipLayerNormalizationResult[_A]: ...
