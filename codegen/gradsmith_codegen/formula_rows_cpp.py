@@ -37,11 +37,15 @@ class Method:
             if len(line) <= COLUMN_LIMIT and "//" not in "".join(self.lines):
                 return line
         first = f"  {self.head} {{"
-        if len(first) > COLUMN_LIMIT:
+        end = "}" if not self.lines else ""
+        if len(first + end) > COLUMN_LIMIT:
             before, name = self.head.split(" void ", 1)
             first = f"  {before} void\n  {name} {{"
-        empty = not self.lines
-        return f"{first}}}" if empty else "\n".join([first, *[f"    {line}" for line in self.lines], "  }"])
+            if len(f"  {name} {{{end}") > COLUMN_LIMIT:
+                opening, parameters = self.head.removesuffix(")").split("(", 1)
+                each = parameters.replace(", ", ",\n      ")
+                first = f"  {opening}(\n      {each}) {{"
+        return f"{first}{end}" if end else "\n".join([first, *[f"    {line}" for line in self.lines], "  }"])
 
 
 @dataclass(frozen=True, slots=True)

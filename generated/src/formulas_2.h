@@ -137,8 +137,12 @@ struct BiasReluGradFormula : RowsFunctor {
   static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
@@ -177,8 +181,12 @@ struct BiasSiluGradFormula : RowsFunctor {
   static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {

@@ -124,8 +124,12 @@ struct BiasFastGeluGradFormula : RowsFunctor {
   static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
-  GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
