@@ -38,7 +38,7 @@ OPERATORS: dict[str, tuple[Call, Call]] = {
         lambda dy, x, dx: backward.gelu_backward.grad_input(dy, x, approximate="none", grad_input=dx),
     ),
 }
-# Of a tensor and a bias along the last dim; PyTorch's sum is of what its first kernel gave.
+# These take a tensor and a bias along its last dim. PyTorch sums in a second kernel what the first one gave.
 BIASED_SHAPES = [(8192, 4096), (16384, 1024), (32, 197, 768), (8192, 999), (8, 100)]
 BIASED = {
     "BiasGeluGrad": (gradsmith.bias_gelu_grad, lambda dy, x: backward.gelu_backward(dy, x, approximate="none")),

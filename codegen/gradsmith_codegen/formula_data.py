@@ -91,7 +91,7 @@ class ListLength:
 
 @dataclass(slots=True)
 class NamedFormulaData:
-    """Of formulas that name dims."""
+    """What the oracle of formulas that name dims is made of."""
 
     names: tuple[str, ...] = ()
     lists: list[str] = field(default_factory=list)  # the names that have other than one dim

@@ -62,7 +62,7 @@ def symbols(shape: Shape) -> frozenset[str]:
 
 
 def graph_of(op: Op) -> Graph:
-    """Of formulas that the checks by themselves have passed."""
+    """Returns the graph of formulas that have passed the checks that look at each by itself."""
     return _Builder(op).graph
 
 

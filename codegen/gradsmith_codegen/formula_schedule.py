@@ -43,7 +43,7 @@ class Reduction:
 
     node: int
     phase: int
-    # Of a mean from which deviations are taken: whether it is found near the first element of an input.
+    # Deviations are taken from this mean, which then may be found near the first element of an input.
     is_center: bool = False
     has_pivot: bool = False
 

@@ -26,7 +26,7 @@ class Slot:
 @dataclass(slots=True)
 class Slots:
     slots: list[Slot] = field(default_factory=list)
-    # Of a variance two: of the deviations, which correct the mean, and of their squares.
+    # A variance has two slots: the sums of the deviations, which correct the mean, and of their squares.
     of_reduction: dict[int, tuple[int, ...]] = field(default_factory=dict)
     of_value: dict[int, int] = field(default_factory=dict)
     finished_in: dict[int, int] = field(default_factory=dict)  # the phase after which a value is known

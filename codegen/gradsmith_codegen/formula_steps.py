@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from . import formula_dims, formula_map, formula_schedule, formula_slots
 from .formula_dims import NamedDims
 from .formula_graph import symbols
-from .formula_misfit import Misfit
+from .formula_misfit import Misfit, Problem
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
 from .model import Op
@@ -15,7 +15,7 @@ from .model import Op
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Of formulas whose tensors have dims by name."""
+    """How formulas are computed whose tensors have dims by name."""
 
     schedule: Schedule
     slots: Slots
@@ -25,22 +25,29 @@ class Steps:
 def steps_of(op: Op) -> Steps | None:
     """None where a map has the formulas with dims aligned. Raises Misfit."""
     problems = formula_map.problems(op)
-    if not problems and not _sums_columns(op):
+    schedule = _scheduled(op, problems) if problems else _schedule_of_columns(op)
+    if schedule is None:
         return None
-    if not formula_schedule.names_dims(op) and not _has_parts(op):
-        raise Misfit(problems)
-    schedule = formula_schedule.schedule(op)
     return Steps(schedule, formula_slots.slots_of(schedule), formula_dims.named_dims(op, schedule))
 
 
-def _sums_columns(op: Op) -> bool:
-    """Sums over the rows, by the names of their dims: rows make them in one pass, quicker than a map."""
+def _scheduled(op: Op, problems: list[Problem]) -> Schedule:
+    """The schedule of formulas that are no map by aligned dims, for these reasons. Raises Misfit."""
+    if not formula_schedule.names_dims(op) and not _has_parts(op):
+        raise Misfit(problems)
+    return formula_schedule.schedule(op)
+
+
+def _schedule_of_columns(op: Op) -> Schedule | None:
+    """That of formulas with sums over the rows, by the names of their dims: rows make these in one pass,
+    quicker than a map, which is left to all others."""
     if not formula_schedule.names_dims(op):
-        return False
+        return None
     try:
-        return bool(formula_schedule.schedule(op).outputs[Role.COLUMN])
+        schedule = formula_schedule.schedule(op)
     except Misfit:
-        return False
+        return None
+    return schedule if schedule.outputs[Role.COLUMN] else None
 
 
 def _has_parts(op: Op) -> bool:

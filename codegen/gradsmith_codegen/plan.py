@@ -188,7 +188,7 @@ class OpPlan:
 
     @cached_property
     def functor_body(self) -> list[str]:
-        """Of a map."""
+        """The statements of a map's functor."""
         return formula_cpp.functor_body(self.op, self.steps.schedule.counts if self.steps else ())
 
     @cached_property

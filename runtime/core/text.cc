@@ -106,7 +106,8 @@ std::string_view Closest(std::string_view name, std::span<const std::string_view
   int best_distance = static_cast<int>(std::min(name.size(), kLongestName)) / 3 + 2;
   for (const std::string_view candidate : candidates) {
     const int distance = EditDistance(name, candidate);
-    // Of two as near, the shorter: a letter too many is likelier than a wrong one.
+    // Where two are as near, the shorter is meant: one types a letter too many rather than a wrong
+    // one.
     const bool is_shorter = !best.empty() && candidate.size() < best.size();
     if (distance < best_distance || (distance == best_distance && is_shorter)) {
       best = candidate;

@@ -22,6 +22,11 @@ template <typename Functor>
 inline constexpr unsigned kMasksOf<Functor, std::void_t<decltype(Functor::kMasks)>> =
     Functor::kMasks;
 
+template <typename Functor>
+GRADSMITH_FUNCTOR constexpr bool IsMask(int input) {
+  return (kMasksOf<Functor> >> input & 1U) != 0;
+}
+
 }  // namespace gradsmith
 
 #endif  // GRADSMITH_PATTERNS_FUNCTOR_H_

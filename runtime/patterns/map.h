@@ -85,9 +85,8 @@ using MapPointers = std::array<void*, Functor::kInputs + Functor::kOutputs>;
 /// MapAddress returns the address of the element of a tensor that is `offset` elements on.
 template <typename Functor, typename T>
 void* MapAddress(int tensor, void* data, std::int64_t offset) {
-  const bool is_mask = (kMasksOf<Functor> >> tensor & 1U) != 0;
   return static_cast<std::byte*>(data) +
-         (offset * static_cast<std::int64_t>(is_mask ? 1 : sizeof(T)));
+         (offset * static_cast<std::int64_t>(IsMask<Functor>(tensor) ? 1 : sizeof(T)));
 }
 
 /// As few elements are worth a thread of their own.
@@ -104,7 +103,7 @@ void MapElement(
   std::array<A, Functor::kInputs> in{};
   for (int t = 0; t < Functor::kInputs; ++t) {
     const std::int64_t at = step * steps[t];
-    if ((kMasksOf<Functor> >> t & 1U) != 0) {
+    if (IsMask<Functor>(t)) {
       in[t] = static_cast<const std::uint8_t*>(data[t])[at] != 0 ? A{1} : A{0};
     } else {
       in[t] = Convert<A>(static_cast<const T*>(data[t])[at]);

@@ -122,17 +122,15 @@ RowsTask RowsTaskOf(
     const RowsAxes& axes,
     std::span<const double> scalars);
 
-/// RowsOnCpu computes rows on the context's threads. What is to be added to is staged by the caller
-/// (core/accumulate.h).
-template <typename Functor, typename... Refs>
-Status RowsOnCpu(
+/// RunRowsOf computes rows of a functor's operands, absent ones among them, on the context's
+/// threads. What is to be added to is staged by the caller (core/accumulate.h).
+template <typename Functor>
+Status RunRowsOf(
     const Context& context,
+    std::span<const TensorRef, RowsPlaces<Functor>::kEnd> tensors,
     const RowsAxes& axes,
-    std::initializer_list<double> scalars,
-    const Refs*... operands) {
-  static_assert(sizeof...(operands) == RowsPlaces<Functor>::kEnd);
+    std::span<const double> scalars) {
   constexpr RowsCounts kCounts = CountsOf<Functor>();
-  const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
   if (Status status = CheckRows(tensors, kCounts, axes); !status.ok()) {
     return status;
   }
@@ -141,6 +139,18 @@ Status RowsOnCpu(
   return VisitRowsTypes<Functor>(types.first, types.second, [&]<typename T, typename U>() {
     RunRows<Functor, T, U>(context, task);
   });
+}
+
+/// RowsOnCpu does so with the operands as a kernel is given them.
+template <typename Functor, typename... Refs>
+Status RowsOnCpu(
+    const Context& context,
+    const RowsAxes& axes,
+    std::initializer_list<double> scalars,
+    const Refs*... operands) {
+  static_assert(sizeof...(operands) == RowsPlaces<Functor>::kEnd);
+  const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
+  return RunRowsOf<Functor>(context, tensors, axes, {scalars.begin(), scalars.size()});
 }
 
 }  // namespace gradsmith::internal

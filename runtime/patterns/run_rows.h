@@ -33,18 +33,10 @@ Status RunRowsOnCpu(
     const RowsCall& call,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  constexpr RowsCounts kCounts = CountsOf<Functor>();
   std::array<TensorRef, RowsPlaces<Functor>::kEnd> tensors;
-  SpreadOperands(call.dims, call.of_row, kCounts, call.operands, inputs, outputs, tensors);
-  const RowsAxes axes = call.dims.Axes(call.of_row);
-  if (Status status = CheckRows(tensors, kCounts, axes); !status.ok()) {
-    return status;
-  }
-  const RowsTask task = RowsTaskOf(tensors, kCounts, axes, call.scalars);
-  const RowsTypes types = TypesOf(tensors, kCounts);
-  return VisitRowsTypes<Functor>(types.first, types.second, [&]<typename T, typename U>() {
-    RunRows<Functor, T, U>(context, task);
-  });
+  SpreadOperands(
+      call.dims, call.of_row, CountsOf<Functor>(), call.operands, inputs, outputs, tensors);
+  return RunRowsOf<Functor>(context, tensors, call.dims.Axes(call.of_row), call.scalars);
 }
 
 /// RunRowsOnCuda computes rows with the operator's kernels, which are in `op.image`, and of whose

@@ -145,7 +145,7 @@ def fast_gelu(x: Any) -> Any:
     return jax.nn.gelu(x, approximate=True)
 
 
-# Of a tensor and a bias, and of a gate and what it multiplies.
+# The first take a tensor and a bias, the second a gate and what it multiplies.
 WITH_BIAS = {"bias_relu": jax.nn.relu, "bias_gelu": gelu, "bias_fast_gelu": fast_gelu, "bias_silu": jax.nn.silu}
 GATED = {"glu": jax.nn.sigmoid, "re_glu": jax.nn.relu, "swi_glu": jax.nn.silu, "ge_glu": gelu}
 

@@ -14,8 +14,6 @@ using Real = long double;
 constexpr Real kFar = std::numeric_limits<Real>::infinity();
 /// Roundings of a library's function that is off by a few units in the last place.
 constexpr Real kOfFunction = 16;
-/// What an accumulator of floats loses of numbers near 0, in units of its roundoff.
-constexpr Real kUnderflow = 0x1p-126L;
 /// More than any accumulator's roundoff: two numbers that are as near may compare either way.
 constexpr Real kRoundoff = 0x1p-23L;
 

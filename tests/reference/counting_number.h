@@ -19,6 +19,9 @@ struct CountingNumber {
   long double margin = 4;
 };
 
+/// kUnderflow is what an accumulator of floats loses of numbers near 0, in units of its roundoff.
+inline constexpr long double kUnderflow = 0x1p-126L;
+
 /// Given returns a number of the data, which accumulators have as it is.
 CountingNumber Given(long double value);
 /// Constant returns a number of a formula or an attribute, which accumulators may have to round.

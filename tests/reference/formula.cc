@@ -186,6 +186,48 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
   return Given(of_input);
 }
 
+double DrawNumber(Random& random) {
+  constexpr double kLargest = 4;
+  return random.Real(-kLargest, kLargest);
+}
+
+std::optional<ExactData> ExactInputs(
+    const Shapes& inputs,
+    const std::set<std::string, std::less<>>& masks,
+    const std::set<std::string>& inexact,
+    int level,
+    Random& random) {
+  // Small tensors may come out all zero by chance: each is tried several times.
+  constexpr std::array<std::int64_t, 4> kLargest = {15, 7, 3, 1};
+  constexpr int kTries = 4;
+  if (level >= static_cast<int>(kLargest.size()) * kTries) {
+    return std::nullopt;
+  }
+  const std::int64_t largest = kLargest[static_cast<std::size_t>(level / kTries)];
+  ExactData data;
+  for (const auto& [name, dims] : inputs) {
+    data.inputs[name] = MakeTensor(dims, [&] {
+      return masks.contains(name) ? random.Integer(0, 1) : random.Integer(-largest, largest);
+    });
+  }
+  for (const std::string& name : inexact) {
+    data.inexact[name] = "its formula divides, or has functions that are rounded";
+  }
+  return data;
+}
+
+std::set<std::string> InexactOf(
+    const std::vector<FormulaOutput>& outputs,
+    const std::vector<bool>& exact) {
+  std::set<std::string> inexact;
+  for (const FormulaOutput& output : outputs) {
+    if (!exact[output.node]) {
+      inexact.insert(std::string(output.name));
+    }
+  }
+  return inexact;
+}
+
 bool HasMargin(const CountingNumber& value) {
   return std::isfinite(value.value) && value.margin >= kMargin;
 }
@@ -328,9 +370,8 @@ ExpectedOutputs FormulaOracle::Run(const Tensors& inputs, const Attributes& attr
 }
 
 double FormulaOracle::Draw(const std::string& input, Random& random) const {
-  constexpr double kLargest = 4;
   return data_.masks.contains(input) ? static_cast<double>(random.Integer(0, 1))
-                                     : random.Real(-kLargest, kLargest);
+                                     : DrawNumber(random);
 }
 
 Tensors FormulaOracle::MakeRandomData(
@@ -338,8 +379,6 @@ Tensors FormulaOracle::MakeRandomData(
     const Attributes& attributes,
     Random& random) const {
   constexpr int kRounds = 1000;
-  constexpr const char* kNowhereSmooth =
-      "no numbers from -4 to 4 are found where the formulas are finite and do not bend";
   Tensors data;
   for (const auto& [name, dims] : inputs) {
     data[name] = MakeTensor(dims, [&] { return Draw(name, random); });
@@ -376,33 +415,11 @@ std::optional<ExactData> FormulaOracle::MakeExactData(
     const Attributes& /*attributes*/,
     int level,
     Random& random) const {
-  // Small tensors may come out all zero by chance: each is tried several times.
-  constexpr std::array<std::int64_t, 4> kLargest = {15, 7, 3, 1};
-  constexpr int kTries = 4;
-  if (level >= static_cast<int>(kLargest.size()) * kTries) {
-    return std::nullopt;
-  }
-  const std::int64_t largest = kLargest[static_cast<std::size_t>(level / kTries)];
-  ExactData data;
-  for (const auto& [name, dims] : inputs) {
-    data.inputs[name] = MakeTensor(dims, [&] {
-      return data_.masks.contains(name) ? random.Integer(0, 1) : random.Integer(-largest, largest);
-    });
-  }
-  for (const std::string& name : InexactOutputs()) {
-    data.inexact[name] = "its formula divides, or has functions that are rounded";
-  }
-  return data;
+  return ExactInputs(inputs, data_.masks, InexactOutputs(), level, random);
 }
 
 std::set<std::string> FormulaOracle::InexactOutputs() const {
-  std::set<std::string> inexact;
-  for (const FormulaOutput& output : data_.outputs) {
-    if (!exact_[output.node]) {
-      inexact.insert(std::string(output.name));
-    }
-  }
-  return inexact;
+  return InexactOf(data_.outputs, exact_);
 }
 
 }  // namespace gradsmith::reference

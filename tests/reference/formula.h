@@ -76,6 +76,26 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
 /// may be there.
 bool HasMargin(const CountingNumber& value);
 
+/// DrawNumber returns a number from -4 to 4 for random data, and kNowhereSmooth says that none was
+/// found at which formulas do not bend.
+double DrawNumber(Random& random);
+inline constexpr const char* kNowhereSmooth =
+    "no numbers from -4 to 4 are found where the formulas are finite and do not bend";
+
+/// ExactInputs returns small integers for each input, and 0 and 1 for masks; nothing where there
+/// is no such level. `inexact` are outputs that do not come out exact of them.
+std::optional<ExactData> ExactInputs(
+    const Shapes& inputs,
+    const std::set<std::string, std::less<>>& masks,
+    const std::set<std::string>& inexact,
+    int level,
+    Random& random);
+
+/// InexactOf returns the outputs whose node is not exact.
+std::set<std::string> InexactOf(
+    const std::vector<FormulaOutput>& outputs,
+    const std::vector<bool>& exact);
+
 /// FormulaOracle evaluates an operator's formulas in long double, with a running analysis of how
 /// far off float or double may be. Outputs that are no sums have the dims of the inputs that are
 /// not broadcast, and where all are, the dims to which these broadcast together.

@@ -1,7 +1,6 @@
 #include "reference/named_formula.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -16,8 +15,6 @@ using Names = std::set<std::string_view>;
 /// An index along each dim of the whole space.
 using Indices = std::vector<std::int64_t>;
 
-/// What an accumulator of floats loses of numbers near 0, in units of its roundoff.
-constexpr Real kUnderflow = 0x1p-126L;
 /// Roundings of a kernel beside those of adding.
 constexpr Real kFew = 8;
 
@@ -160,7 +157,7 @@ class NamedFormulaOracle::Space {
     return true;
   }
 
-  /// Of a shape in which one length is unknown.
+  /// Finds the one length of a shape that is not known, as what the others leave of the rank.
   void FindLastLength(const std::vector<std::string_view>& shape, const Shape& dims) {
     auto rest = static_cast<std::int64_t>(dims.size());
     std::vector<std::string_view> unknown;
@@ -392,9 +389,8 @@ Tensors NamedFormulaOracle::MakeRandomData(
     const Shapes& inputs,
     const Attributes& attributes,
     Random& random) const {
-  constexpr double kLargest = 4;
   constexpr int kRounds = 1000;
-  const auto draw = [&] { return random.Real(-kLargest, kLargest); };
+  const auto draw = [&] { return DrawNumber(random); };
   Tensors data;
   for (const auto& [name, dims] : inputs) {
     data[name] = MakeTensor(dims, draw);
@@ -415,8 +411,7 @@ Tensors NamedFormulaOracle::MakeRandomData(
       }
     });
   }
-  throw std::runtime_error(
-      "no numbers from -4 to 4 are found where the formulas are finite and do not bend");
+  throw std::runtime_error(kNowhereSmooth);
 }
 
 std::optional<ExactData> NamedFormulaOracle::MakeExactData(
@@ -424,31 +419,11 @@ std::optional<ExactData> NamedFormulaOracle::MakeExactData(
     const Attributes& /*attributes*/,
     int level,
     Random& random) const {
-  // Small tensors may come out all zero by chance: each is tried several times.
-  constexpr std::array<std::int64_t, 4> kLargest = {15, 7, 3, 1};
-  constexpr int kTries = 4;
-  if (level >= static_cast<int>(kLargest.size()) * kTries) {
-    return std::nullopt;
-  }
-  const std::int64_t largest = kLargest[static_cast<std::size_t>(level / kTries)];
-  ExactData data;
-  for (const auto& [name, dims] : inputs) {
-    data.inputs[name] = MakeTensor(dims, [&] { return random.Integer(-largest, largest); });
-  }
-  for (const std::string& name : InexactOutputs()) {
-    data.inexact[name] = "its formula divides, or has functions that are rounded";
-  }
-  return data;
+  return ExactInputs(inputs, {}, InexactOutputs(), level, random);
 }
 
 std::set<std::string> NamedFormulaOracle::InexactOutputs() const {
-  std::set<std::string> inexact;
-  for (const FormulaOutput& output : data_.outputs) {
-    if (!exact_[output.node]) {
-      inexact.insert(std::string(output.name));
-    }
-  }
-  return inexact;
+  return InexactOf(data_.outputs, exact_);
 }
 
 }  // namespace gradsmith::reference

@@ -90,7 +90,7 @@ __device__ __forceinline__ void LoadMapped(const T* from, std::int64_t step, T (
 template <typename Functor, typename T, int kVector>
 __device__ __forceinline__ void
 LoadInput(int t, const void* tensor, std::int64_t offset, std::int64_t step, T (&to)[kVector]) {
-  if (kMasksOf<Functor> >> t & 1U) {
+  if (IsMask<Functor>(t)) {
     unsigned char mask[kVector];
     LoadMapped<unsigned char, kVector>(
         static_cast<const unsigned char*>(tensor) + offset, step, mask);

@@ -1,7 +1,6 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_CUH_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_CUH_
 
-#include <cmath>
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
@@ -10,6 +9,7 @@
 #include "patterns/cuda/rows_memory.cuh"
 #include "patterns/cuda/rows_once.cuh"
 #include "patterns/cuda/rows_operands.cuh"
+#include "patterns/cuda/rows_results.cuh"
 #include "patterns/rows_functor.h"
 #include "patterns/rows_task.h"
 
@@ -219,7 +219,7 @@ class RowsByColumnsKernel {
     const RowValues<A> row = ValuesOf(of_row, results);
 #pragma unroll
     for (int i = 0; i < kResults; ++i) {
-      found[i] = Functor::IsMax(i) ? -static_cast<A>(INFINITY) : A(0);
+      found[i] = ResultOfNothing<Functor, A>(i);
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
@@ -235,8 +235,7 @@ class RowsByColumnsKernel {
 #pragma unroll
         for (int i = 0; i < kResults; ++i) {
           if (Functor::PhaseOf(i) == phase) {
-            const A most = found[i] < terms[i] ? terms[i] : found[i];
-            found[i] = Functor::IsMax(i) ? most : found[i] + terms[i];
+            found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
           }
         }
       }

@@ -1,9 +1,8 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_LANES_CUH_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_LANES_CUH_
 
-#include <cmath>
-
 #include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_results.cuh"
 #include "patterns/rows_functor.h"
 
 /// How the threads of a kernel by columns reduce several rows at once, in a fixed order.
@@ -58,11 +57,6 @@ class RowsOfLanes {
  private:
   static constexpr int kWarps = kMostRowsThreads / 32;
 
-  static __device__ __forceinline__ A Added(int result, A one, A other) {
-    // A maximum passes over what is not a number; sums do not.
-    const A most = one < other ? other : one;
-    return Functor::IsMax(result) ? most : one + other;
-  }
   static __device__ __forceinline__ A OfOther(A value, int distance) {
     return __shfl_xor_sync(0xFFFFFFFFU, value, distance);
   }
@@ -77,7 +71,7 @@ class RowsOfLanes {
       for (int r = 0; r < rows / 2; ++r) {
         const A kept = is_upper ? of_all[r + rows / 2] : of_all[r];
         const A given = is_upper ? of_all[r] : of_all[r + rows / 2];
-        of_all[r] = Added(result, kept, OfOther(given, distance));
+        of_all[r] = ResultOfBoth<Functor>(result, kept, OfOther(given, distance));
       }
       distance /= 2;
     }
@@ -85,7 +79,7 @@ class RowsOfLanes {
 #pragma unroll
     for (int d = 16 / kRows; d > 0; d /= 2) {
       if (d <= distance) {
-        own = Added(result, own, OfOther(own, d));
+        own = ResultOfBoth<Functor>(result, own, OfOther(own, d));
       }
     }
     return own;
@@ -111,13 +105,13 @@ class RowsOfLanes {
       if (Functor::PhaseOf(i) != phase) {
         continue;
       }
-      own[i] = Functor::IsMax(i) ? -static_cast<A>(INFINITY) : A(0);
+      own[i] = ResultOfNothing<Functor, A>(i);
       for (int w = of_row; w < warps_; w += kLanes) {
-        own[i] = Added(i, own[i], shared[turn][i][row_][first + w]);
+        own[i] = ResultOfBoth<Functor>(i, own[i], shared[turn][i][row_][first + w]);
       }
 #pragma unroll
       for (int d = kLanes / 2; d > 0; d /= 2) {
-        own[i] = Added(i, own[i], OfOther(own[i], d));
+        own[i] = ResultOfBoth<Functor>(i, own[i], OfOther(own[i], d));
       }
     }
   }

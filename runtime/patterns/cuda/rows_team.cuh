@@ -1,9 +1,8 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_TEAM_CUH_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_TEAM_CUH_
 
-#include <cmath>
-
 #include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_results.cuh"
 #include "patterns/rows_functor.h"
 
 /// How the threads that share a row reduce it, in a fixed order.
@@ -58,20 +57,18 @@ class RowsTeam {
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
       for (int i = 0; i < kResults; ++i) {
-        (*found)[r][i] = Functor::IsMax(i) ? -static_cast<A>(INFINITY) : A(0);
+        (*found)[r][i] = ResultOfNothing<Functor, A>(i);
       }
     }
   }
 
-  /// Adds to a phase's results. A maximum passes over what is not a number; sums do not.
+  /// Adds to a phase's results.
   template <typename Functor>
   __device__ static __forceinline__ void Add(int phase, const A* terms, A* found) {
 #pragma unroll
     for (int i = 0; i < kResults; ++i) {
       if (Functor::PhaseOf(i) == phase) {
-        const A sum = found[i] + terms[i];
-        const A most = found[i] < terms[i] ? terms[i] : found[i];
-        found[i] = Functor::IsMax(i) ? most : sum;
+        found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
       }
     }
   }
