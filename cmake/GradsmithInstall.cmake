@@ -59,4 +59,5 @@ install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
         DESTINATION "${gradsmith_data_dir}/codegen/gradsmith_codegen/templates" FILES_MATCHING PATTERN "*.jinja")
 gradsmith_install_kernel_headers("${gradsmith_data_dir}/codegen/gradsmith_codegen")
 install(FILES "${GRADSMITH_OPS_YAML}" DESTINATION "${gradsmith_data_dir}" RENAME ops.yaml)
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/ops.schema.json" DESTINATION "${gradsmith_data_dir}") # to which ops.yaml points
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${gradsmith_data_dir}")

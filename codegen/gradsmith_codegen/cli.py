@@ -1,5 +1,5 @@
-"""The command line: wires the layers together. Nothing but this module and `tables` prints, and nothing but
-this module decides how the program ends."""
+"""The command line: wires the layers together. Nothing but this module, the verbs' and `tables` prints, and
+nothing but this module decides how the program ends."""
 
 from __future__ import annotations
 
@@ -12,24 +12,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import __version__, tables
+from . import __version__, schema_verbs, tables
 from .depfile import depfile, modules
-from .diagnostics import Diagnostic, Source, counted, format_json, format_json_error, format_text
+from .diagnostics import counted
 from .files import Changes
-from .kernel_headers import RUNTIME, KernelHeaders
 from .model import Backend, Schema
 from .text import printable
+from .verbs import EPILOG, FAILED, INTERNAL, OK, kernels, load, run_verb, schema_arguments
 
-OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 3
 MAX_SHARDS = 999
 
 PROGRAM = "gradsmith-codegen"
 _DESCRIPTION = (
     "Generates Gradsmith's headers, dispatch table, tests and reference pages from a schema of operators."
-)
-_EPILOG = (
-    "Exit status: 0 for success, 1 for faults in the schema or files that differ, 2 for wrong usage, "
-    "3 for a fault of the generator."
 )
 
 
@@ -64,21 +59,6 @@ def _internal_fault(error: Exception) -> str:
     return printable(f"internal error, a fault of the generator and not of the schema ({place}): {what}")
 
 
-def _run(options: argparse.Namespace) -> int:
-    """Runs a verb, whose modules are imported only now: they need packages."""
-    try:
-        from .loader import paused_collector
-
-        with paused_collector():
-            status: int = options.work(options)
-            return status
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError(
-            f"{options.verb} needs the Python module {missing.name}, which is not installed; "
-            f"'{Path(sys.executable).name} -m pip install PyYAML Jinja2' brings what the generator needs"
-        ) from missing
-
-
 def escape_what_cannot_be_shown() -> None:
     """Names are Unicode, terminals may not be."""
     for stream in (sys.stdout, sys.stderr):
@@ -101,7 +81,7 @@ def _generate(options: argparse.Namespace) -> int:
     from .plan import make_plan
     from .render import templates
 
-    schema = _load(options)
+    schema = load(options)
     if not schema:
         return FAILED
     plan = make_plan(schema, options.shards)
@@ -112,7 +92,7 @@ def _generate(options: argparse.Namespace) -> int:
     changes = output.write(options.out, plan)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
-        dependencies = [options.schema, *modules(), *templates(), *_kernels(options).headers.values()]
+        dependencies = [options.schema, *modules(), *templates(), *kernels(options).headers.values()]
         options.depfile.write_bytes(os.fsencode(depfile(options.stamp, dependencies)))
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +109,7 @@ def _told(changes: Changes) -> str:
 
 
 def _check(options: argparse.Namespace) -> int:
-    schema = _load(options)
+    schema = load(options)
     if schema and options.format == "text":
         counts = f"{counted(len(schema.ops), 'operator')}, {_row_counts(schema)}"
         print(f"{printable(str(options.schema))}: {counts}, no errors")
@@ -146,7 +126,7 @@ def _row_counts(schema: Schema) -> str:
 
 
 def _list(options: argparse.Namespace) -> int:
-    schema = _load(options)
+    schema = load(options)
     if not schema:
         return FAILED
     tables.show(_rows(schema), options.format == "json")
@@ -171,65 +151,33 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
 
 
 # ----------------------------------------------------------------------------------------------------
-# The schema and its faults
-
-
-def _load(options: argparse.Namespace) -> Schema | None:
-    """The schema, or None after its faults have been shown."""
-    from .loader import read_source
-    from .reader import load_source
-
-    source, diagnostics = read_source(options.schema)
-    schema = None
-    if not diagnostics:
-        schema, diagnostics = load_source(source, headers=_kernels(options))
-    _show(diagnostics, source, options)
-    return schema
-
-
-def _kernels(options: argparse.Namespace) -> KernelHeaders:
-    return KernelHeaders([*options.kernels, RUNTIME])
-
-
-def _show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
-    """Text goes to stderr. JSON is the command's output, unless the command itself has one: then it goes to
-    stderr as an object on a line, as other errors do."""
-    if options.format != "json":
-        if diagnostics:
-            sys.stderr.write(format_text(diagnostics, source, tables.has_colours(sys.stderr)))
-    elif options.work is not _list:
-        sys.stdout.write(format_json(diagnostics, source))
-    elif diagnostics:
-        sys.stderr.write(format_json_error(diagnostics, source))
-
-
-# ----------------------------------------------------------------------------------------------------
 # Arguments
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(PROGRAM, description=_DESCRIPTION, epilog=_EPILOG)
+    parser = argparse.ArgumentParser(PROGRAM, description=_DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     add_verbs(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
     return parser
 
 
 def add_verbs(commands: argparse._SubParsersAction[Any]) -> None:
-    """Adds generate, check and list to a command line, which calls the `run` of what it has parsed."""
-    _generate_arguments(commands.add_parser("generate", help="write the generated files", epilog=_EPILOG))
-    check = commands.add_parser("check", help="check the schema and write nothing", epilog=_EPILOG)
-    check.set_defaults(run=_run, work=_check, verb="check")
-    _schema_arguments(check, ("text", "json"), "how faults are shown")
+    """Adds the generator's verbs to a command line, which calls the `run` of what it has parsed."""
+    _generate_arguments(commands.add_parser("generate", help="write the generated files", epilog=EPILOG))
+    check = commands.add_parser("check", help="check the schema and write nothing", epilog=EPILOG)
+    check.set_defaults(run=run_verb, work=_check, verb="check")
+    schema_arguments(check, ("text", "json"), "how faults are shown")
     listing = commands.add_parser(
-        "list", help="list the rows: operator, types, backend, kernel, line", epilog=_EPILOG
+        "list", help="list the rows: operator, types, backend, kernel, line", epilog=EPILOG
     )
-    listing.set_defaults(run=_run, work=_list, verb="list")
-    _schema_arguments(listing, ("table", "json"), "how the rows are shown")
+    listing.set_defaults(run=run_verb, work=_list, verb="list", has_result=True)
+    schema_arguments(listing, ("table", "json"), "how the rows are shown")
+    schema_verbs.add(commands)
 
 
 def _generate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_run, work=_generate, verb="generate", parser=parser)
-    _schema_arguments(parser, ("text", "json"), "how faults are shown")
+    parser.set_defaults(run=run_verb, work=_generate, verb="generate", parser=parser)
+    schema_arguments(parser, ("text", "json"), "how faults are shown")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of the generated files"
     )
@@ -249,49 +197,6 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--depfile", type=Path, metavar="FILE", help="what the stamp depends on, as a Make rule"
     )
-
-
-def _schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
-    parser.add_argument(
-        "schema",
-        nargs="?",
-        action=_OneSchema,
-        default=argparse.SUPPRESS,
-        metavar="FILE",
-        help="the schema (default: ops.yaml)",
-    )
-    parser.add_argument(
-        "--schema", action=_OneSchema, default=Path("ops.yaml"), metavar="FILE", help="the same"
-    )
-    parser.add_argument(
-        "--kernels",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder of further kernel families, each with its kernels.h; may be repeated",
-    )
-    parser.add_argument(
-        "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"
-    )
-    parser.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="the same as --format json"
-    )
-
-
-class _OneSchema(argparse.Action):
-    """Takes the schema, by position or as an option, and not twice."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
-        if getattr(namespace, "has_schema", False):
-            parser.error(f"one schema at a time: {namespace.schema} and {values} were given")
-        namespace.has_schema, namespace.schema = True, Path(values)
 
 
 def _shards(text: str) -> int:

@@ -12,18 +12,22 @@ from typing import cast
 from .model import BROADCAST, SUM, Dim, DimKind, LengthRule, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
+MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a line
 
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
-_SYMBOL = re.compile(rf"(\*?)({_NAME})\Z")
-_QUOTIENT = re.compile(rf"({_NAME}) */ *({_NAME})\Z")
-_CEIL = re.compile(rf"ceil\( *({_NAME}) */ *([1-9][0-9]{{0,8}}) *\)\Z")
-_CONSTANT = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
-_MULTIPLE = re.compile(rf"(?:([1-9]) *\* *)?({_NAME})\Z")
+SYMBOL = re.compile(rf"(\*?)({_NAME})\Z")
+QUOTIENT = re.compile(rf"({_NAME}) */ *({_NAME})\Z")
+CEIL = re.compile(rf"ceil\( *({_NAME}) */ *([1-9][0-9]{{0,8}}) *\)\Z")
+CONSTANT = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")
+MULTIPLE = re.compile(rf"(?:([1-9]) *\* *)?({_NAME})\Z")
 _FUNCTION = r"[a-z][a-z0-9_]*::[A-Z][A-Za-z0-9]*"
-_KERNEL = re.compile(rf"{_FUNCTION}\Z")
-_RULE = re.compile(rf"({_FUNCTION}|{BROADCAST}|{SUM})\(([^()]*)\)\Z")
-_DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
-_IDENTIFIER = re.compile(rf"{_NAME}\Z")
+KERNEL = re.compile(rf"{_FUNCTION}\Z")
+RULE = re.compile(rf"({_FUNCTION}|{BROADCAST}|{SUM})\(([^()]*)\)\Z")
+DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
+IDENTIFIER = re.compile(rf"{_NAME}\Z")
+OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
+LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")  # of rows and cases
+DIMS = (SYMBOL, QUOTIENT, CEIL)  # the entries of a shape that are text
 
 
 @functools.lru_cache(maxsize=4096)  # a schema has the same few shapes over and over
@@ -36,30 +40,30 @@ def shape(texts: tuple[str, ...]) -> Shape | None:
 @functools.lru_cache(maxsize=4096)
 def dim(text: str) -> Dim | None:
     """`N`, `*D`, `C / group`, `ceil(N / 32)` or `3`."""
-    match = _SYMBOL.match(text)
+    match = SYMBOL.match(text)
     if match:
         return Dim(DimKind.SYMBOL, text, symbol=match[2], is_list=bool(match[1]))
-    match = _QUOTIENT.match(text)
+    match = QUOTIENT.match(text)
     if match:
         return Dim(DimKind.QUOTIENT, f"{match[1]} / {match[2]}", symbol=match[1], divisor=match[2])
-    match = _CEIL.match(text)
+    match = CEIL.match(text)
     if match:
         text = f"ceil({match[1]} / {match[2]})"
         return Dim(DimKind.CEIL, text, symbol=match[1], constant=int(match[2]))
-    if _CONSTANT.match(text):
+    if CONSTANT.match(text):
         return Dim(DimKind.CONSTANT, text, constant=int(text))
     return None
 
 
 def length_rule(text: str) -> LengthRule | None:
     """`D` or `2 * D`."""
-    match = _MULTIPLE.match(text)
+    match = MULTIPLE.match(text)
     return LengthRule(int(match[1] or 1), match[2]) if match else None
 
 
 def shape_rule(text: str) -> ShapeRule | None:
     """`conv::OutputSpatial(D, K)`, `broadcast(P, Q)` or `sum(P)`."""
-    match = _RULE.match(text)
+    match = RULE.match(text)
     if not match:
         return None
     arguments = tuple(argument.strip() for argument in match[2].split(",")) if match[2].strip() else ()
@@ -67,15 +71,15 @@ def shape_rule(text: str) -> ShapeRule | None:
 
 
 def is_kernel(text: str) -> bool:
-    return bool(_KERNEL.match(text))
+    return bool(KERNEL.match(text))
 
 
 def is_domain(text: str) -> bool:
-    return bool(_DOMAIN.match(text))
+    return bool(DOMAIN.match(text))
 
 
 def is_identifier(text: str) -> bool:
-    return bool(_IDENTIFIER.match(text))
+    return bool(IDENTIFIER.match(text))
 
 
 def family(function: str) -> str:

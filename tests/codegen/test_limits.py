@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from gradsmith_codegen.checks.names import MAX_NAME
+from gradsmith_codegen.grammar import MAX_NAME
 from gradsmith_codegen.values import MAX_MERGED
 from schemas import CONVOLVE, SCALE, edited, load
 

@@ -39,6 +39,12 @@ def test_licence_is_installed(prefix: Path) -> None:
     assert (prefix / "share/gradsmith/LICENSE").read_text() == (REPOSITORY / "LICENSE").read_text()
 
 
+def test_the_schema_that_editors_read_lies_where_ops_yaml_points(prefix: Path) -> None:
+    folder = prefix / "share/gradsmith"
+    pointed_at = (folder / "ops.yaml").read_text().split("\n")[0].partition("$schema=")[2]
+    assert (folder / pointed_at).read_text() == (REPOSITORY / "ops.schema.json").read_text()
+
+
 def test_installed_generator_writes_what_was_installed(prefix: Path, tmp_path: Path) -> None:
     share = prefix / "share/gradsmith"
     run_generator("generate", "--schema", "ops.yaml", "--out", str(tmp_path), repository=share, cwd=share)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 
 from .. import grammar
@@ -13,11 +12,6 @@ from ..model import Located, Op
 from ..plan import snake_case
 from ..vocabulary import CASE, TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
-
-MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a line
-
-_OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
-_LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")
 
 # Those of the preprocessor included, which knows one.
 CPP_KEYWORDS = frozenset(
@@ -61,16 +55,16 @@ def _identifier_problem(name: str) -> str:
         return "C++ keeps names with '__' to itself, and a '_' at the end means a member"
     if name in CPP_KEYWORDS:
         return "it is a keyword of C++"
-    return f"it has more than {MAX_NAME} characters" if len(name) > MAX_NAME else ""
+    return f"it has more than {grammar.MAX_NAME} characters" if len(name) > grammar.MAX_NAME else ""
 
 
 @op_rule("G101", needs=("name",))
 def op_name(op: Op, scope: Scope) -> Iterator[Finding]:
     """An operator's name is not CamelCase, or longer than 36 characters."""
-    if op.name and not _OP_NAME.match(op.name):
+    if op.name and not grammar.OP_NAME.match(op.name):
         yield Finding(f"'{op.name}' is no operator name; expected CamelCase letters and digits", op.span)
-    elif len(op.name) > MAX_NAME:
-        yield Finding(f"operator name '{op.name}' has more than {MAX_NAME} characters", op.span)
+    elif len(op.name) > grammar.MAX_NAME:
+        yield Finding(f"operator name '{op.name}' has more than {grammar.MAX_NAME} characters", op.span)
 
 
 @op_rule("G102")
@@ -111,9 +105,13 @@ def row_and_case_names(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @functools.lru_cache(maxsize=4096)
 def _lower_name_problem(kind: str, name: str) -> str:
-    if not _LOWER_NAME.match(name):
+    if not grammar.LOWER_NAME.match(name):
         return f"'{name}' is no {kind} name; expected lower-case words joined by '_'"
-    return f"{kind} name '{name}' has more than {MAX_NAME} characters" if len(name) > MAX_NAME else ""
+    return (
+        f"{kind} name '{name}' has more than {grammar.MAX_NAME} characters"
+        if len(name) > grammar.MAX_NAME
+        else ""
+    )
 
 
 @schema_rule("G104")
@@ -132,7 +130,9 @@ def duplicate_op(document: Document) -> Iterator[Finding]:
 def colliding_ops(document: Document) -> Iterator[Finding]:
     """Two operators differ in name, and the names generated from theirs do not: a header's file name, a
     page's where case does not count, a struct."""
-    ops = {draft.op.name: draft.op for draft in reversed(document.drafts) if _OP_NAME.match(draft.op.name)}
+    ops = {
+        draft.op.name: draft.op for draft in reversed(document.drafts) if grammar.OP_NAME.match(draft.op.name)
+    }
     headers: dict[str, Op] = {}
     pages: dict[str, Op] = {}
     for op in reversed(ops.values()):

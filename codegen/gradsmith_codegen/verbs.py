@@ -1,0 +1,115 @@
+"""What the verbs of the command line have in common: the schema that they read, and how faults are shown."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import tables
+from .diagnostics import Diagnostic, Source, format_json, format_json_error, format_text
+from .kernel_headers import RUNTIME, KernelHeaders
+from .model import Schema
+
+OK, FAILED, USAGE, INTERNAL = 0, 1, 2, 3
+
+EPILOG = (
+    "Exit status: 0 for success, 1 for faults in the schema or files that differ, 2 for wrong usage, "
+    "3 for a fault of the generator."
+)
+
+
+def run_verb(options: argparse.Namespace) -> int:
+    """Runs a verb, whose modules are imported only now: they need packages."""
+    try:
+        from .loader import paused_collector
+
+        with paused_collector():
+            status: int = options.work(options)
+            return status
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"{options.verb} needs the Python module {missing.name}, which is not installed; "
+            f"'{Path(sys.executable).name} -m pip install PyYAML Jinja2' brings what the generator needs"
+        ) from missing
+
+
+# ----------------------------------------------------------------------------------------------------
+# The schema and its faults
+
+
+def load(options: argparse.Namespace) -> Schema | None:
+    """The schema, or None after its faults have been shown."""
+    from .loader import read_source
+    from .reader import load_source
+
+    source, diagnostics = read_source(options.schema)
+    schema = None
+    if not diagnostics:
+        schema, diagnostics = load_source(source, headers=kernels(options))
+    show(diagnostics, source, options)
+    return schema
+
+
+def kernels(options: argparse.Namespace) -> KernelHeaders:
+    return KernelHeaders([*options.kernels, RUNTIME])
+
+
+def show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
+    """Text goes to stderr. JSON is the command's output, unless the command itself has one: then it goes to
+    stderr as an object on a line, as other errors do."""
+    if options.format != "json":
+        if diagnostics:
+            sys.stderr.write(format_text(diagnostics, source, tables.has_colours(sys.stderr)))
+    elif not getattr(options, "has_result", False):
+        sys.stdout.write(format_json(diagnostics, source))
+    elif diagnostics:
+        sys.stderr.write(format_json_error(diagnostics, source))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
+    parser.add_argument(
+        "schema",
+        nargs="?",
+        action=_OneSchema,
+        default=argparse.SUPPRESS,
+        metavar="FILE",
+        help="the schema (default: ops.yaml)",
+    )
+    parser.add_argument(
+        "--schema", action=_OneSchema, default=Path("ops.yaml"), metavar="FILE", help="the same"
+    )
+    parser.add_argument(
+        "--kernels",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder of further kernel families, each with its kernels.h; may be repeated",
+    )
+    parser.add_argument(
+        "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"
+    )
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as --format json"
+    )
+
+
+class _OneSchema(argparse.Action):
+    """Takes the schema, by position or as an option, and not twice."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if getattr(namespace, "has_schema", False):
+            parser.error(f"one schema at a time: {namespace.schema} and {values} were given")
+        namespace.has_schema, namespace.schema = True, Path(values)
