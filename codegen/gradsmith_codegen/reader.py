@@ -52,20 +52,32 @@ def load_source(
 ) -> tuple[Schema | None, list[Diagnostic]]:
     """Reads and checks a schema's text. Its kernels are in the headers: the runtime's, unless given."""
     with paused_collector(), faults.bounded_guesses():
-        root, diagnostics = compose(source, parser)
-        if root is None and diagnostics:
-            return None, in_order(diagnostics)
-        diagnostics += _outlined(root, diagnostics) if root else []
         headers = headers or KernelHeaders()
-        reader = _DocumentReader(headers)
-        document = reader.document(root, Text(PurePath(source.path).name))
-        diagnostics += reader.diagnostics
+        document, diagnostics = _read(source, parser, headers)
         schema = None
         if document:
             schema, findings = check(document, headers)
             diagnostics += findings
         diagnostics = in_order(diagnostics)
         return (None if has_errors(diagnostics) else schema), diagnostics
+
+
+def read_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
+    """Reads a schema's text and does not check it, so that it may be of kernels that there are no more. None
+    where it does not read."""
+    with paused_collector(), faults.bounded_guesses():
+        document, diagnostics = _read(source, PARSER, KernelHeaders())
+        return (None if has_errors(diagnostics) else document), in_order(diagnostics)
+
+
+def _read(source: Source, parser: Any, headers: KernelHeaders) -> tuple[Document | None, list[Diagnostic]]:
+    root, diagnostics = compose(source, parser)
+    if root is None and diagnostics:
+        return None, diagnostics
+    diagnostics += _outlined(root, diagnostics) if root else []
+    reader = _DocumentReader(headers)
+    document = reader.document(root, Text(PurePath(source.path).name))
+    return document, [*diagnostics, *reader.diagnostics]
 
 
 def _outlined(root: Node, found: list[Diagnostic]) -> list[Diagnostic]:
