@@ -18,7 +18,7 @@ from .diagnostics import counted
 from .files import Changes
 from .model import Backend, Schema
 from .text import printable
-from .verbs import EPILOG, FAILED, INTERNAL, OK, kernels, load, run_verb, schema_arguments
+from .verbs import EPILOG, FAILED, INTERNAL, OK, Refused, kernels, load, run_verb, schema_arguments
 
 MAX_SHARDS = 999
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"{PROGRAM}: {printable(where)}{error.strerror or error}", file=sys.stderr)
         return FAILED
-    except ModuleNotFoundError as error:
+    except (ModuleNotFoundError, Refused) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return FAILED
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 from collections.abc import Iterable
@@ -84,6 +85,12 @@ def compare(folder: Path, contents: Iterable[tuple[str, str]]) -> dict[str, str]
             )
             diffs[path] = "".join(line if line.endswith("\n") else line + "\n" for line in diff)
     return diffs
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Gives a text file of an author's another text; a byte order mark stays."""
+    mark = codecs.BOM_UTF8 if path.read_bytes().startswith(codecs.BOM_UTF8) else b""
+    path.write_bytes(mark + text.encode("utf-8"))
 
 
 def _is_below(path: str) -> bool:

@@ -1,9 +1,10 @@
-"""The verbs for who writes a schema: what editors know of it, and what has changed in it."""
+"""The verbs for who writes a schema: what editors know of it, what has changed in it, and new entries."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .diagnostics import counted, has_errors
 from .text import printable
-from .verbs import EPILOG, OK, run_verb, show
+from .verbs import EPILOG, FAILED, OK, Refused, kernels, run_verb, schema_options, show
 
 if TYPE_CHECKING:
     from .changes import Change
@@ -22,6 +23,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Adds them to a command line."""
     _add_schema(commands)
     _add_diff(commands)
+    _add_new_op(commands)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -132,3 +134,91 @@ def _ops(names: Sequence[str]) -> str:
     more = len(names) - _NAMED_OPS
     shown = ", ".join(names if more <= 1 else names[:_NAMED_OPS]) + (f" and {more} more" if more > 1 else "")
     return f"{printable(shown)}: "
+
+
+# ----------------------------------------------------------------------------------------------------
+# new-op
+
+_FORMULA = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(\S.*?)\s*\Z", re.ASCII | re.DOTALL)
+_ATTRIBUTE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\S+)\s*\Z", re.ASCII)
+
+
+def _add_new_op(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser(
+        "new-op", help="print an entry for a new operator, or add it to the schema", epilog=EPILOG
+    )
+    parser.set_defaults(run=run_verb, work=_new_op, verb="new-op", has_result=True, parser=parser)
+    parser.add_argument("name", metavar="NAME", help="the new operator's name, in CamelCase")
+    origin = parser.add_mutually_exclusive_group(required=True)
+    origin.add_argument("--like", metavar="OP", help="copy the entry of this operator")
+    origin.add_argument(
+        "--formula",
+        action="append",
+        type=_formula,
+        metavar="'Y: X * sigmoid(X)'",
+        help="what an output, or a name in later formulas, is; may be repeated",
+    )
+    parser.add_argument(
+        "--attribute",
+        action="append",
+        default=[],
+        type=_attribute,
+        metavar="NAME=DEFAULT",
+        help="a name in the formulas that is an attribute and no input; may be repeated",
+    )
+    parser.add_argument("--doc", default="", metavar="TEXT", help="what it computes, in a line")
+    parser.add_argument("--write", action="store_true", help="add the entry to the schema and print no entry")
+    schema_options(parser, ("text", "json"), "how faults are shown")
+
+
+def _formula(text: str) -> tuple[str, str]:
+    found = _FORMULA.match(text)
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no formula; expected a name and an expression, such as 'Y: X * sigmoid(X)'"
+        )
+    return found[1], found[2]
+
+
+def _attribute(text: str) -> tuple[str, str]:
+    found = _ATTRIBUTE.match(text)
+    if not found:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no attribute; expected a name and a default, such as alpha=0.5"
+        )
+    return found[1], found[2]
+
+
+def _new_op(options: argparse.Namespace) -> int:
+    from .files import rewrite
+    from .loader import read_source
+    from .new_op import SchemaText, Wish
+    from .reader import load_source
+
+    if options.attribute and options.like:
+        options.parser.error("--attribute is for operators of formulas; --like copies those that there are")
+    wish = Wish(options.name, options.doc, options.like or "", options.formula or (), options.attribute)
+    headers = kernels(options)
+    source, diagnostics = read_source(options.schema)
+    schema = None
+    if not diagnostics:
+        schema, diagnostics = load_source(source, headers=headers)
+    if schema is None:
+        show(diagnostics, source, options)
+        return FAILED
+    text = SchemaText(source, schema)
+    entry = text.entry(wish)
+    new_source, line = text.with_entry(entry)
+    new_schema, diagnostics = load_source(new_source, headers=headers)
+    if new_schema is None:
+        show(diagnostics, new_source, options)
+        where = printable(str(options.schema))
+        raise Refused(
+            f"{where}: '{options.name}' was not added: from line {line} on its entry would have these faults"
+        )
+    if options.write:
+        rewrite(options.schema, new_source.text)
+        print(f"{printable(str(options.schema))}:{line}: '{options.name}' was added")
+    else:
+        sys.stdout.write(entry)
+    return OK

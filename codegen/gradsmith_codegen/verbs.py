@@ -20,6 +20,10 @@ EPILOG = (
 )
 
 
+class Refused(ValueError):
+    """What is asked for cannot be done; the text says why."""
+
+
 def run_verb(options: argparse.Namespace) -> int:
     """Runs a verb, whose modules are imported only now: they need packages."""
     try:
@@ -73,6 +77,7 @@ def show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namesp
 
 
 def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
+    """The schema, by position or as an option; where its kernels are; and the format."""
     parser.add_argument(
         "schema",
         nargs="?",
@@ -81,8 +86,17 @@ def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], 
         metavar="FILE",
         help="the schema (default: ops.yaml)",
     )
+    schema_options(parser, formats, help_text)
+
+
+def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
+    """The same without a position."""
     parser.add_argument(
-        "--schema", action=_OneSchema, default=Path("ops.yaml"), metavar="FILE", help="the same"
+        "--schema",
+        action=_OneSchema,
+        default=Path("ops.yaml"),
+        metavar="FILE",
+        help="the schema (default: ops.yaml)",
     )
     parser.add_argument(
         "--kernels",

@@ -1,0 +1,385 @@
+"""Entries for new operators: whatever is written passes the check, and leaves the rest of the file alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import yaml
+from gradsmith_codegen import spelling
+from gradsmith_codegen.cli import main
+from gradsmith_codegen.diagnostics import format_text
+from gradsmith_codegen.loader import read_source, source_of
+from gradsmith_codegen.model import Op, Schema
+from gradsmith_codegen.new_op import SchemaText, Wish
+from gradsmith_codegen.reader import load_source
+from gradsmith_codegen.text import NO_TEXT
+from schemas import KERNELS, SCALE, edited
+
+
+@dataclass(frozen=True)
+class Told:
+    status: int
+    out: str
+    err: str
+
+
+NewOp = Callable[..., Told]
+Formulas = dict[str, list[tuple[str, str]]]
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    path = tmp_path / "my.yaml"
+    path.write_text(SCALE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def new_op(schema: Path, capsys: pytest.CaptureFixture[str]) -> NewOp:
+    """Runs the verb on a small schema, or on what it was made of before."""
+
+    def run(*arguments: str) -> Told:
+        try:
+            status = main(["new-op", *arguments, "--schema", str(schema), "--kernels", str(KERNELS)])
+        except SystemExit as end:
+            status = int(str(end.code))
+        return Told(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def all_ops(ops_yaml: Path) -> SchemaText:
+    source, _ = read_source(ops_yaml)
+    schema, _ = load_source(source)
+    assert schema
+    return SchemaText(source, schema)
+
+
+@pytest.fixture(scope="module")
+def formulas_of(all_ops: SchemaText) -> Formulas:
+    """The formulas of each operator, as they are written."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    ops = yaml.load(all_ops.source.text, Loader=loader)["ops"]
+    return {op["name"]: [(name, str(text)) for name, text in op.get("formulas", {}).items()] for op in ops}
+
+
+def _schema(text: str) -> Schema:
+    source = source_of("ops.yaml", text)
+    schema, diagnostics = load_source(source)
+    assert schema, format_text(diagnostics, source)
+    return schema
+
+
+def _but_for_words(op: Op) -> Op:
+    return replace(op, name="", doc=NO_TEXT, line=0)
+
+
+# -- Like another ---
+
+
+def test_the_entry_of_each_operator_can_be_copied(all_ops: SchemaText) -> None:
+    """Aliases stand for what has an anchor there, and all else is the same."""
+    entries = [all_ops.entry(Wish(f"{op.name}Two", like=op.name)) for op in all_ops.schema.ops]
+    copied = _schema("\n".join([all_ops.source.text, *entries]))
+    found = {op.name: op for op in copied.ops}
+    for op in all_ops.schema.ops:
+        assert _but_for_words(found[f"{op.name}Two"]) == _but_for_words(op), op.name
+
+
+def test_a_copy(new_op: NewOp) -> None:
+    told = new_op("Stretch", "--like", "Scale")
+    expected = SCALE[SCALE.index("  - name") :].replace("Scale\n    doc", "Stretch\n    doc")
+    assert told == Told(0, expected, "")
+
+
+def test_a_copy_has_its_name_in_its_documentation(new_op: NewOp, schema: Path) -> None:
+    schema.write_text(edited(SCALE, ("doc: Y is X times factor.", 'doc: "Scale: X, rescaled."')), encoding="utf-8")
+    assert '    doc: "Stretch: X, rescaled."\n' in new_op("Stretch", "--like", "Scale").out
+    assert '    doc: "Half: of X"\n' in new_op("Stretch", "--like", "Scale", "--doc", "Half: of X").out
+
+
+def test_what_has_an_anchor_is_repeated_by_an_alias(new_op: NewOp, schema: Path) -> None:
+    text = edited(
+        SCALE,
+        ("    attributes:\n", "    attributes: &attributes # of two\n"),
+        ("{type: float, default: 1.0}", "&factor {type: float, default: 1.0} # which is more"),
+        ("{T: float}", "&float {T: float} # one row"),
+    )
+    text += "  - {name: Other, doc: Other., kernel: scale::Scale, backends: [cpu], inputs: {X: {type: T, shape: [N]}}, "
+    text += "outputs: {Y: {type: T, like: X}}, attributes: *attributes, rows: {float: *float}, "
+    text += "cases: [{name: plain, X: [2]}]}\n"
+    text += text[text.rindex("  - {") :].replace("Other", "Third").replace("*attributes", "{factor: *factor}")
+    schema.write_text(text, encoding="utf-8")
+    out = new_op("Stretch", "--like", "Scale").out
+    assert "    attributes: *attributes\n" in out
+    assert "      float: *float # one row\n" in out
+    assert "factor:" not in out.replace("by factor", "")
+    other = text[text.index("  - {name: Other") : text.index("  - {name: Third")]
+    assert new_op("Fourth", "--like", "Other").out == other.replace("Other", "Fourth")
+
+
+# -- From formulas ---
+
+
+def test_formulas_alone(new_op: NewOp) -> None:
+    told = new_op("Silu", "--formula", "Y: X * sigmoid(X)")
+    assert told == Told(
+        0,
+        """\
+  - name: Silu
+    doc: Y = X * sigmoid(X).
+    formulas:
+      Y: X * sigmoid(X)
+    backends: [cpu, cuda]
+    inputs:
+      X: {type: T, shape: ["*D"]}
+    outputs:
+      Y: {type: T, like: X}
+    dims:
+      D: {length: [0, 8]}
+    rows:
+      float: {T: float}
+      double: {T: double}
+      half: {T: MLFloat16}
+      bf16: {T: BFloat16}
+    cases:
+      - {name: vectors, X: [4, 16]}
+      - {name: odd, X: [3, 5, 7]}
+""",
+        "",
+    )
+
+
+def test_an_attribute_and_a_name_between(new_op: NewOp) -> None:
+    formulas = ("--formula", "z: alpha * X", "--formula", "Y: where(keep, z, 0)")
+    out = new_op("Foo", *formulas, "--attribute", "alpha=0.5", "--attribute", "keep=true", "--doc", "A doc, of it").out
+    assert '    doc: "A doc, of it"\n' in out
+    assert "    formulas:\n      z: alpha * X\n      Y: where(keep, z, 0)\n" in out
+    assert "      alpha: {type: float, default: 0.5}\n      keep: {type: bool, default: true}\n" in out
+    assert '    inputs:\n      X: {type: T, shape: ["*D"]}\n    outputs:\n      Y: {type: T, like: X}\n' in out
+
+
+def test_a_condition_is_an_input_of_truth_values(new_op: NewOp) -> None:
+    out = new_op("Masked", "--formula", "Y: where(mask, X, 0)").out
+    assert '      mask: {type: bool, shape: ["*D"]}\n      X: {type: T' in out
+    assert "      Y: {type: T, like: X}\n" in out
+
+
+def test_a_reduction_is_along_an_axis(new_op: NewOp) -> None:
+    out = new_op("Spread", "--formula", "Y: X - mean(X, B)", "--formula", "top: max(X, B)").out
+    assert '      X: {type: T, shape: ["*D", B, "*F"]}\n' in out
+    assert '      Y: {type: T, like: X}\n      top: {type: T, shape: ["*D", "*F"]}\n' in out
+    assert "      D: {length: axis}\n      F: {length: [0, 7]}\n" in out
+    assert "      axis: {type: int, default: -1, axis_of: X}\n" in out
+    assert "      - {name: first_axis, X: [7, 3], axis: 0}\n" in out
+
+
+def test_rows_that_are_there_are_repeated_by_an_alias(all_ops: SchemaText) -> None:
+    assert "    rows: *one_type\n" in all_ops.entry(Wish("Silu", formulas=[("Y", "X * sigmoid(X)")]))
+
+
+def test_formulas_of_operators_that_there_are_give_entries_that_pass(
+    all_ops: SchemaText, formulas_of: Formulas
+) -> None:
+    """Of the forward operators from the formulas alone, and with their entries of the gradients."""
+    entries = []
+    for op in all_ops.schema.ops:
+        if op.formulas and not op.gradient_of and op.name != "Clip":  # whose defaults are infinite
+            formulas = formulas_of[op.name]
+            attributes = [(one.name, spelling.value(one.default)) for one in op.scalars if one.default is not None]
+            entries.append(all_ops.entry(Wish(f"Two{op.name}", formulas=formulas, attributes=attributes)))
+        elif not op.gradient_of:
+            entries.append(all_ops.entry(Wish(f"Two{op.name}", like=op.name)))
+    assert len(entries) > 60
+    _schema("\n".join([all_ops.source.text, *entries]))
+
+
+def test_a_gradient_takes_from_its_forward_operator_what_formulas_do_not_say(
+    all_ops: SchemaText, formulas_of: Formulas
+) -> None:
+    gradients = [op for op in all_ops.schema.ops if op.formulas and op.gradient_of == op.name.removesuffix("Grad")]
+    entries = [all_ops.entry(Wish(f"Two{op.gradient_of}", like=op.gradient_of)) for op in gradients]
+    source = source_of("ops.yaml", "\n".join([all_ops.source.text, *entries]))
+    schema, _ = load_source(source)
+    assert schema
+    forward = SchemaText(source, schema)
+    for op in gradients:
+        formulas = formulas_of[op.name]
+        entries.append(forward.entry(Wish(f"Two{op.name}", formulas=formulas)))
+    made = {op.name: op for op in _schema("\n".join([all_ops.source.text, *entries])).ops}
+    for op in gradients:
+        new = made[f"Two{op.name}"]
+        assert new.gradient_of == f"Two{op.gradient_of}"
+        assert [(one.name, one.gradient_of) for one in new.outputs] == [
+            (one.name, one.gradient_of) for one in op.outputs
+        ]
+        assert {one.name for one in new.inputs} == {one.name for one in op.inputs}, op.name
+        assert [row.types for row in new.rows] == [row.types for row in op.rows]
+
+
+# -- Writing ---
+
+
+def test_writing_leaves_the_rest_alone(new_op: NewOp, schema: Path) -> None:
+    before = SCALE + "      # A comment of the last case.\n\n# The end.\n"
+    schema.write_text(before, encoding="utf-8")
+    printed = new_op("Silu", "--formula", "Y: X * sigmoid(X)").out
+    told = new_op("Silu", "--formula", "Y: X * sigmoid(X)", "--write")
+    line = SCALE.count("\n") + 3
+    assert told == Told(0, f"{schema}:{line}: 'Silu' was added\n", "")
+    after = SCALE + "      # A comment of the last case.\n\n" + printed + "\n# The end.\n"
+    assert schema.read_text(encoding="utf-8") == after
+    assert after.split("\n")[line - 1] == "  - name: Silu"
+    assert new_op("SiluGrad", "--formula", "dX: dY * X", "--write").status == 0
+    assert main(["check", "--schema", str(schema), "--kernels", str(KERNELS)]) == 0
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_and_a_byte_order_mark_stay(
+    new_op: NewOp, schema: Path, end: str, line_end: str, mark: bytes
+) -> None:
+    before = mark + (SCALE.rstrip("\n") + end).replace("\n", line_end).encode()
+    schema.write_bytes(before)
+    entry = new_op("Stretch", "--like", "Scale").out
+    assert "\r" not in entry
+    assert new_op("Stretch", "--like", "Scale", "--write").status == 0
+    after = schema.read_bytes()
+    body = before.rstrip(b"\r\n")
+    assert after.startswith(body)
+    assert after[len(body) :] == (f"\n\n{entry.rstrip()}{end}").replace("\n", line_end).encode()
+
+
+def test_ops_need_not_come_last(new_op: NewOp, schema: Path) -> None:
+    head, ops = SCALE[: SCALE.index("ops:")], SCALE[SCALE.index("ops:") :].replace("\n  ", "\n")
+    schema.write_text(ops + head, encoding="utf-8")
+    assert new_op("Stretch", "--like", "Scale", "--write").status == 0
+    text = schema.read_text(encoding="utf-8")
+    assert text.startswith(ops + "\n- name: Stretch\n  doc: ")
+    assert text.endswith("\n" + head)
+
+
+# -- What is refused ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Scale", "--like", "Scale"], "{file}:5: there is an operator 'Scale' already"),
+        (["Foo", "--like", "Scael"], "{file}: there is no operator 'Scael'; did you mean 'Scale'?"),
+        (["Foo", "--formula", "Y: X", "--attribute", "b=1"], "no formula reads the attribute 'b'"),
+        (["Foo", "--formula", "Y: X * b", "--attribute", "b=x"], "attribute 'b' has the default 'x', which is no "),
+        (["Foo", "--formula", "Y: 1 + pi"], "the formulas read no input"),
+        (["Foo", "--formula", "Y: Z", "--formula", "Z: Y"], "no formula is an output's: each is read by another"),
+        (["Foo", "--formula", "Y: sum(X)"], "'sum(x)' without a dim sums over what an input is broadcast to"),
+        (["Foo", "--formula", "Y: sum(X, A) + sum(X, B)"], "the formulas reduce over A, B; "),
+        (["Foo", "--formula", "Y: X *"], "a formula does not read\n--formula:1:6: error[G801]: "),
+        (["ScaleGrad", "--formula", "dX: dY * q"], "'q' is no tensor or attribute of Scale, nor called like "),
+    ],
+)  # fmt: skip
+def test_what_is_refused(new_op: NewOp, schema: Path, arguments: list[str], message: str) -> None:
+    told = new_op(*arguments, "--write")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.startswith("gradsmith-codegen: " + message.format(file=schema))
+    assert schema.read_text(encoding="utf-8") == SCALE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: NAME"),
+        (["Foo"], "one of the arguments --like --formula is required"),
+        (["Foo", "--like", "Scale", "--formula", "Y: X"], "not allowed with argument"),
+        (["Foo", "--like", "Scale", "--attribute", "b=1"], "--attribute is for operators of formulas"),
+        (["Foo", "--formula", "X * 2"], "'X * 2' is no formula; expected a name and an expression, such as 'Y: X "),
+        (["Foo", "--formula", "Y: X", "--attribute", "b"], "'b' is no attribute; expected a name and a default"),
+    ],
+)
+def test_wrong_usage(new_op: NewOp, arguments: list[str], message: str) -> None:
+    told = new_op(*arguments)
+    assert told.status == 2
+    assert message in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["foo", "--like", "Scale"], "error[G101]: 'foo' is no operator name"),
+        (["Foo", "--formula", "Y: where(X, X, 0) + X"], "error["),
+        (["Foo", "--formula", "lambda: X", "--formula", "int: X"], "error[G102]"),
+    ],
+)
+def test_an_entry_with_faults_is_not_added(new_op: NewOp, schema: Path, arguments: list[str], fault: str) -> None:
+    told = new_op(*arguments, "--write")
+    assert (told.status, told.out) == (1, "")
+    assert fault in told.err
+    assert f"{schema}: '{arguments[0]}' was not added: from line 22 on its entry would have these faults\n" in told.err
+    assert schema.read_text(encoding="utf-8") == SCALE
+
+
+def test_a_schema_with_faults_is_not_added_to(new_op: NewOp, schema: Path) -> None:
+    schema.write_text(edited(SCALE, ("{T: float}", "{T: flaot}")), encoding="utf-8")
+    told = new_op("Foo", "--like", "Scale")
+    assert (told.status, told.out) == (1, "")
+    assert f"{schema}:18:18: error[G014]" in told.err
+
+
+def test_a_list_in_brackets_is_not_added_to(new_op: NewOp, schema: Path) -> None:
+    schema.write_text(json.dumps(yaml.safe_load(SCALE)), encoding="utf-8")
+    told = new_op("Foo", "--like", "Scale")
+    assert (told.status, told.out) == (1, "")
+    assert told.err == f"gradsmith-codegen: {schema}:1: 'ops' must be a list with a '- ' before each operator\n"
+
+
+# -- Spelling ---
+
+
+@pytest.mark.parametrize(
+    ("words", "spelled"),
+    [
+        ("plain words", "plain words"),
+        ("a, b", '"a, b"'),
+        ("a: b", '"a: b"'),
+        ("no", '"no"'),
+        ("1_000", '"1_000"'),
+        ("- x", '"- x"'),
+        ("-x", "-x"),
+        ('say "x"', 'say "x"'),
+        ('"x"', '"\\"x\\""'),
+        ("back\\slash, too", '"back\\\\slash, too"'),
+        ("tab\there", '"tab\\U00000009here"'),
+        ("ends ", '"ends "'),
+        ("a #b", '"a #b"'),
+    ],
+)
+def test_texts(words: str, spelled: str) -> None:
+    assert spelling.text(words) == spelled
+    assert yaml.safe_load(f"[{spelled}]") == [words]
+
+
+@pytest.mark.parametrize(
+    ("formula", "spelled"),
+    [
+        ("max(A, B)", "max(A, B)"),
+        ("-dY", "-dY"),
+        ("2", "2"),
+        ("X > 0", "X > 0"),
+        ("X # c", '"X # c"'),
+    ],
+)
+def test_expressions(formula: str, spelled: str) -> None:
+    assert spelling.expression(formula) == spelled
+
+
+@pytest.mark.parametrize(
+    ("number", "spelled"),
+    [(0.5, "0.5"), (1e-5, "1.0e-05"), (1e20, "1.0e+20"), (2.0, "2.0"), (float("-inf"), "-.inf"), (-1.5e-7, "-1.5e-07")],
+)
+def test_reals(number: float, spelled: str) -> None:
+    assert spelling.real(number) == spelled
