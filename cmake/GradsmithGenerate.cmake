@@ -2,16 +2,17 @@ include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/GradsmithFolders.cmake")
 
-set(GRADSMITH_CODEGEN_DIR "${CMAKE_CURRENT_LIST_DIR}/../codegen")
-set(GRADSMITH_TEMPLATES_DIR "${CMAKE_CURRENT_LIST_DIR}/../templates")
-cmake_path(NORMAL_PATH GRADSMITH_CODEGEN_DIR)
-cmake_path(NORMAL_PATH GRADSMITH_TEMPLATES_DIR)
-# Where the generator reads what each kernel takes.
-cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
+# The repository's, or those that are installed.
+if(NOT GRADSMITH_CODEGEN_DIR)
+  cmake_path(SET GRADSMITH_CODEGEN_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../codegen")
+  cmake_path(SET GRADSMITH_TEMPLATES_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../templates")
+  # Where the generator reads what each kernel takes.
+  cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
+endif()
 gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 
-# gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [KERNELS <folder>] SHARDS <number>
-#                    LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
+# gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [LIBRARY <name>] [KERNELS <folder>] SHARDS <number>
+#                    [WITHOUT <kind>...] LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
 #
 # Generates the operators of a schema into a folder of the build tree.
 #
@@ -19,8 +20,10 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   TARGET           name of the custom target that runs the generator; what compiles the sources depends on it
 #   SCHEMA           the operators, for example ops.yaml
 #   FOLDER           where the generated files go
+#   LIBRARY          namespace of the operators and of the kernels beside the library's; gradsmith by default
 #   KERNELS          folder with the kernels of families beside the library's; none by default
 #   SHARDS           number of source files that the operators are spread over
+#   WITHOUT          what is not written: docs, tests
 #   LIBRARY_SOURCES  variable that receives the sources of the library
 #   KERNEL_SOURCES   variable that receives the sources of its CUDA kernels, of which there are as many
 #   TEST_SOURCES     variable that receives the sources of the tests
@@ -30,7 +33,7 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 # folder, so that a build after the folder was deleted makes it anew.
 function(gradsmith_generate)
   cmake_parse_arguments(
-    PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES" "")
+    PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;LIBRARY;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES" "WITHOUT")
   if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
   endif()
@@ -48,16 +51,24 @@ function(gradsmith_generate)
     list(APPEND library_sources "${ARG_FOLDER}/src/ops_shard_${shard}.cc")
     list(APPEND formula_headers "${ARG_FOLDER}/src/formulas_${shard}.h")
     list(APPEND kernel_sources "${ARG_FOLDER}/src/formulas_${shard}.cu")
-    list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
+    if(NOT tests IN_LIST ARG_WITHOUT)
+      list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
+    endif()
   endforeach()
 
   gradsmith_glob(generator_files "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen" **/*.py)
   gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
   list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
 
-  set(kernels "")
+  set(options "")
+  foreach(kind IN LISTS ARG_WITHOUT)
+    list(APPEND options --without "${kind}")
+  endforeach()
+  if(ARG_LIBRARY)
+    list(APPEND options --library "${ARG_LIBRARY}")
+  endif()
   if(ARG_KERNELS)
-    set(kernels --kernels "${ARG_KERNELS}")
+    list(APPEND options --kernels "${ARG_KERNELS}")
     gradsmith_glob(kernel_headers "${ARG_KERNELS}" */kernels.h)
     list(APPEND generator_files ${kernel_headers})
   endif()
@@ -68,7 +79,7 @@ function(gradsmith_generate)
   set(generate
       "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
       "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
-      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}" ${kernels})
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}" ${options})
 
   # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
   # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
@@ -101,7 +112,9 @@ function(gradsmith_generate)
   if(ARG_KERNEL_SOURCES)
     set(${ARG_KERNEL_SOURCES} "${kernel_sources}" PARENT_SCOPE)
   endif()
-  set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+  if(ARG_TEST_SOURCES)
+    set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+  endif()
 endfunction()
 
 # gradsmith_use_snapshot(FOLDER <folder> LIBRARY_SOURCES <variable> KERNEL_SOURCES <variable> TEST_SOURCES <variable>)
@@ -151,6 +164,9 @@ endfunction()
 # Sets Python3_EXECUTABLE to an interpreter that can run the generator.
 function(_gradsmith_find_python)
   set(alternative "or configure with -DGRADSMITH_USE_SNAPSHOT=ON, which builds the committed sources and needs no Python.")
+  if(COMMAND gradsmith_add_ops)
+    set(alternative "or leave gradsmith_add_ops out.")
+  endif()
   find_package(Python3 3.11 QUIET COMPONENTS Interpreter)
   if(NOT Python3_Interpreter_FOUND)
     message(FATAL_ERROR "gradsmith generates its operators with Python 3.11 or later, which was not found. Install it "

@@ -21,6 +21,7 @@ install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/gradsmith-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
   INSTALL_DESTINATION "${gradsmith_package_dir}"
+  PATH_VARS gradsmith_data_dir
   NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)
@@ -57,7 +58,20 @@ install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/codegen/gradsmith_codegen" DESTIN
         FILES_MATCHING PATTERN "*.py" PATTERN "*cache*" EXCLUDE PATTERN "templates" EXCLUDE PATTERN "runtime" EXCLUDE)
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
         DESTINATION "${gradsmith_data_dir}/codegen/gradsmith_codegen/templates" FILES_MATCHING PATTERN "*.jinja")
-gradsmith_install_kernel_headers("${gradsmith_data_dir}/codegen/gradsmith_codegen")
+
+# What gradsmith_add_ops needs besides: the headers that generated sources and kernels include, which are no part of the
+# interface, and what generated tests are linked with. The generator reads there what each kernel takes.
+foreach(module AddOps Folders Generate Kernels)
+  install(FILES "${CMAKE_CURRENT_LIST_DIR}/Gradsmith${module}.cmake" DESTINATION "${gradsmith_package_dir}")
+endforeach()
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/kernel_images.cc.in" "${CMAKE_CURRENT_LIST_DIR}/kernel_images.h.in"
+        DESTINATION "${gradsmith_package_dir}")
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/" DESTINATION "${gradsmith_data_dir}/runtime"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "include" EXCLUDE)
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/tests/support" "${CMAKE_CURRENT_SOURCE_DIR}/tests/reference"
+        DESTINATION "${gradsmith_data_dir}/tests" FILES_MATCHING PATTERN "*.h" PATTERN "*.cc" PATTERN "*_test.cc" EXCLUDE
+        PATTERN "fake_op.*" EXCLUDE PATTERN "allocations.*" EXCLUDE)
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/tests/generated_tests_main.cc" DESTINATION "${gradsmith_data_dir}/tests")
 install(FILES "${GRADSMITH_OPS_YAML}" DESTINATION "${gradsmith_data_dir}" RENAME ops.yaml)
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/ops.schema.json" DESTINATION "${gradsmith_data_dir}") # to which ops.yaml points
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${gradsmith_data_dir}")

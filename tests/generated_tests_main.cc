@@ -6,12 +6,18 @@
 #include <optional>
 #include <string>
 
-#include "gradsmith/ops.h"
 #include "gradsmith/registry.h"
 #include "gradsmith/types.h"
 #include "support/device_allocation.h"
 #include "support/generated_tests.h"
 #include "support/memory.h"
+
+// Operators of another library say what is tested.
+#ifndef GRADSMITH_TESTED_OPS
+#define GRADSMITH_TESTED_OPS "gradsmith/ops.h"
+#define GRADSMITH_TESTED_NAMESPACE gradsmith
+#endif
+#include GRADSMITH_TESTED_OPS
 
 namespace {
 
@@ -60,7 +66,8 @@ int main(int argc, char** argv) {
   using gradsmith::Backend;
   testing::InitGoogleTest(&argc, argv);
   gradsmith::Registry registry;
-  if (const gradsmith::Status status = gradsmith::RegisterAll(registry); !status.ok()) {
+  if (const gradsmith::Status status = GRADSMITH_TESTED_NAMESPACE::RegisterAll(registry);
+      !status.ok()) {
     std::fprintf(stderr, "%s\n", status.message().c_str());
     return 1;
   }

@@ -78,21 +78,22 @@ def _generate(options: argparse.Namespace) -> int:
 
     # Only this command needs the templates' engine, whose import takes longer than a check.
     from . import output
-    from .plan import make_plan
+    from .plan import Library, make_plan
     from .render import templates
 
     schema = load(options)
     if not schema:
         return FAILED
-    plan = make_plan(schema, options.shards)
+    found = kernels(options)
+    plan = make_plan(schema, options.shards, Library(options.library, found.own_families))
     if options.check:
-        difference = output.compare(options.out, plan)
+        difference = output.compare(options.out, plan, without=options.without)
         sys.stdout.write(difference)
         return FAILED if difference else OK
-    changes = output.write(options.out, plan)
+    changes = output.write(options.out, plan, without=options.without)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
-        dependencies = [options.schema, *modules(), *templates(), *kernels(options).headers.values()]
+        dependencies = [options.schema, *modules(), *templates(), *found.headers.values()]
         options.depfile.write_bytes(os.fsencode(depfile(options.stamp, dependencies)))
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -192,6 +193,13 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
         "--check",
         action="store_true",
         help="write nothing; show a diff and exit with 1 if files in DIR differ",
+    )
+    parser.add_argument(
+        "--without",
+        choices=("docs", "tests"),
+        action="append",
+        default=[],
+        help="write no reference pages, or no tests; may be repeated",
     )
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="file to touch once all files are written")
     parser.add_argument(

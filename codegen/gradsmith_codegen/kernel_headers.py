@@ -67,9 +67,10 @@ _RUNS = frozenset(("RunCpu", "RunCuda"))
 class Family:
     """A header's kernels and shape rules."""
 
-    def __init__(self, name: str, path: Path, text: str) -> None:
+    def __init__(self, name: str, path: Path, text: str, library: str) -> None:
         self.header = path
-        header = cpp_structs.read(text, ("gradsmith", name))
+        self._namespaces = ("gradsmith", library, name)
+        header = cpp_structs.read(text, self._namespaces)
         self.fault = header.fault
         self._name = name
         self._structs = {
@@ -90,16 +91,18 @@ class Family:
 
     def kernel(self, name: str) -> Kernel | None:
         if name in self._structs and name not in self._read:
-            reader = _KernelReader(self._name, self._structs[name], self._all_structs)
+            reader = _KernelReader(self._namespaces, self._structs[name], self._all_structs)
             self._read[name] = reader.kernel(self.rules, self.kernel_names)
         return self._read.get(name)
 
 
 class KernelHeaders:
-    """The families below some folders, each read when it is first asked for."""
+    """The families below some folders, each read when it is first asked for. Those that are not the runtime's
+    are in the namespace of a library."""
 
-    def __init__(self, folders: Sequence[Path] = (RUNTIME,)) -> None:
+    def __init__(self, folders: Sequence[Path] = (RUNTIME,), library: str = "gradsmith") -> None:
         self._folders = folders
+        self._library = library
         self._families: dict[str, Family | None] = {}
 
     @cached_property
@@ -108,11 +111,16 @@ class KernelHeaders:
         found = [path for folder in self._folders for path in sorted(folder.glob(f"*/{HEADER}"))]
         return {path.parent.name: path for path in reversed(found)}
 
+    @property
+    def own_families(self) -> frozenset[str]:
+        """Those that are not the runtime's."""
+        return frozenset([name for name, path in self.headers.items() if path.parents[1] != RUNTIME])
+
     def family_of(self, function: str) -> Family | None:
         name = family(function)
         if name not in self._families:
             header = self.headers.get(name)
-            self._families[name] = read_header(name, header) if header else None
+            self._families[name] = read_header(name, header, self._library) if header else None
         return self._families[name]
 
     def kernel(self, name: str) -> Kernel | None:
@@ -130,8 +138,8 @@ class KernelHeaders:
         return [rule for one in families if one for rule in one.rules]
 
 
-def read_header(name: str, header: Path) -> Family:
-    return Family(name, header, header.read_text(encoding="utf-8", errors="replace"))
+def read_header(name: str, header: Path, library: str = "gradsmith") -> Family:
+    return Family(name, header, header.read_text(encoding="utf-8", errors="replace"), library)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -140,12 +148,23 @@ def read_header(name: str, header: Path) -> Family:
 
 def _rule(declaration: Declaration, structs: Mapping[str, Struct]) -> tuple[str, Rule] | None:
     """Name and parameters of `Result<Dims> Rule(const Attributes& attributes, const Dims& D)`."""
-    lexemes = [lexeme for lexeme in declaration if lexeme not in _SPECIFIERS]
+    lexemes = _unqualified([lexeme for lexeme in declaration if lexeme not in _SPECIFIERS])
     if lexemes[:4] != ["Result", "<", "Dims", ">"] or lexemes[5:6] != ["("]:
         return None
     parameters = " ".join(lexemes[6:]).partition(" )")[0].split(" , ")
     taken = parameters[0].partition(" &")[0].split()[-1:]
     return lexemes[4], Rule(_attributes(structs.get(taken[0]) if taken else None), len(parameters) - 1)
+
+
+def _unqualified(lexemes: Sequence[str]) -> list[str]:
+    """Without `gradsmith::`."""
+    kept: list[str] = []
+    for lexeme in lexemes:
+        if lexeme == "::" and kept[-1:] == ["gradsmith"]:
+            kept.pop()
+        else:
+            kept.append(lexeme)
+    return kept
 
 
 def _fields(struct: Struct | None) -> Fields | None:
@@ -227,8 +246,9 @@ def _is_kernel(struct: Struct) -> bool:
 
 
 class _KernelReader:
-    def __init__(self, family_name: str, struct: Struct, structs: Mapping[str, Struct]) -> None:
-        self._family = family_name
+    def __init__(self, namespaces: Sequence[str], struct: Struct, structs: Mapping[str, Struct]) -> None:
+        self._namespaces = namespaces
+        self._family = namespaces[-1]
         self._struct = struct
         self._structs = structs
         self._faults: list[str] = []
@@ -270,7 +290,7 @@ class _KernelReader:
                     self._faults.append(f"it has no use for the text {name}{instead(name, CONSTANTS)}")
 
     def _read(self, constant: str, read: Callable[[str], T]) -> T | None:
-        value = _constant(self._struct, constant, self._structs, (self._family, "gradsmith"))
+        value = _constant(self._struct, constant, self._structs, self._namespaces)
         can_be_any = constant in ("kShapes", "kTypes")
         if value is None:
             if can_be_any and constant not in self._mistyped:

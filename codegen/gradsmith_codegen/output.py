@@ -3,7 +3,7 @@ much to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,10 +17,10 @@ Result = TypeVar("Result")
 OPS_PER_PROCESS = 50  # fewer take less time than it takes to start a process
 
 
-def write(folder: Path, plan: Plan, processes: int | None = None) -> Changes:
+def write(folder: Path, plan: Plan, processes: int | None = None, without: Collection[str] = ()) -> Changes:
     """Brings the folder to what the plan says. Files that the last run wrote and this one does not are
     removed."""
-    wanted = artefacts(plan)
+    wanted = _wanted(plan, without)
     paths = [artefact.path for artefact in wanted]
     removed = files.remove_orphans(folder, paths)
     files.make_folders(folder, paths)
@@ -29,15 +29,20 @@ def write(folder: Path, plan: Plan, processes: int | None = None) -> Changes:
     return Changes.sum([*changes, listing, Changes(removed=removed)])
 
 
-def compare(folder: Path, plan: Plan, processes: int | None = None) -> str:
+def compare(folder: Path, plan: Plan, processes: int | None = None, without: Collection[str] = ()) -> str:
     """A unified diff from what is on disk to what would be written; empty where they are equal."""
-    wanted = artefacts(plan)
+    wanted = _wanted(plan, without)
     paths = [artefact.path for artefact in wanted]
     diffs = _work(lambda share: files.compare(folder, render(share)), wanted, processes or _processes(plan))
     listing = files.compare(folder, [files.manifest(paths)])
     gone = files.compare(folder, [(path, "") for path in files.orphans(folder, paths)])
     merged = {path: diff for part in (*diffs, listing, gone) for path, diff in part.items()}
     return "".join(diff for _, diff in sorted(merged.items()))
+
+
+def _wanted(plan: Plan, without: Collection[str]) -> list[Artefact]:
+    """All but those in some folders."""
+    return [artefact for artefact in artefacts(plan) if artefact.path.partition("/")[0] not in without]
 
 
 def _processes(plan: Plan) -> int:

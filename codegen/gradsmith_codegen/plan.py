@@ -34,7 +34,7 @@ def shard_of(name: str, shards: int) -> int:
 
 
 def stub_of(name: str) -> str:
-    """The namespace, within gradsmith::generated, of what binds the operator to its kernel."""
+    """The namespace, within the library's `generated`, of what binds the operator to its kernel."""
     return f"{snake_case(name)}_stub"
 
 
@@ -42,6 +42,48 @@ def type_parameter(name: str) -> str:
     """How C++ spells a type parameter. Nothing else that a schema names can end in an underscore, and nothing
     of the runtime that is not private to a class does."""
     return f"{name}_"
+
+
+@dataclass(frozen=True)
+class Library:
+    """What the operators are built into: the runtime's own library, or one beside it."""
+
+    name: str = "gradsmith"  # of its namespace, and of the folder of its headers
+    families: frozenset[str] = (
+        frozenset()
+    )  # of kernels, those that are in its namespace and not the runtime's
+
+    @property
+    def is_builtin(self) -> bool:
+        return self.name == "gradsmith"
+
+    @property
+    def guard(self) -> str:
+        """What the names of macros begin with."""
+        return self.name.upper()
+
+    @property
+    def image_prefix(self) -> str:
+        """What the names of images of CUDA kernels begin with, so that those of two libraries differ."""
+        return "" if self.is_builtin else f"{self.name}_"
+
+    @property
+    def runtime(self) -> str:
+        """How a header calls what is the runtime's."""
+        return "" if self.is_builtin else "::gradsmith::"
+
+    @property
+    def using(self) -> str:
+        """What sources see the runtime's names by."""
+        return "" if self.is_builtin else "using namespace ::gradsmith;\n"
+
+    def namespace_of(self, function: str) -> str:
+        """Of a kernel or a shape rule: `family::Name`."""
+        family = function.partition("::")[0]
+        return f"{self.name if family in self.families else 'gradsmith'}::{family}"
+
+
+BUILTIN = Library()
 
 
 @dataclass(frozen=True)
@@ -71,6 +113,7 @@ class RowPlan:
 
     row: model.Row
     place: Place
+    library: Library
 
     @property
     def name(self) -> str:
@@ -78,7 +121,10 @@ class RowPlan:
 
     @cached_property
     def cpp_types(self) -> str:
-        return ", ".join(data_type.cpp_type for _, data_type in self.row.types)
+        """A type of the runtime's is no name of a library beside it."""
+        runtime = self.library.runtime
+        names = [data_type.cpp_type for _, data_type in self.row.types]
+        return ", ".join(runtime + name if name[0].isupper() else name for name in names)
 
     @cached_property
     def enumerators(self) -> list[str]:
@@ -106,6 +152,7 @@ class OpPlan:
 
     op: model.Op
     schema: model.Schema
+    library: Library
     shard: int
     place: Place
     rows: tuple[RowPlan, ...]
@@ -151,7 +198,7 @@ class OpPlan:
 
     @cached_property
     def guard(self) -> str:
-        return f"GRADSMITH_OPS_{self.snake.upper()}_H_"
+        return f"{self.library.guard}_OPS_{self.snake.upper()}_H_"
 
     @property
     def has_formulas(self) -> bool:
@@ -163,7 +210,7 @@ class OpPlan:
 
     @property
     def functor(self) -> str:
-        """The struct, within gradsmith::generated, that holds the formulas."""
+        """The struct, within the library's `generated`, that holds the formulas."""
         return f"{self.name}Formula"
 
     @cached_property
@@ -247,6 +294,10 @@ class OpPlan:
     @cached_property
     def kernel_struct(self) -> str:
         return self.op.kernel.partition("::")[2]
+
+    @property
+    def kernel_namespace(self) -> str:
+        return self.library.namespace_of(self.op.kernel)
 
     @cached_property
     def kernel_place(self) -> Place:
@@ -378,7 +429,8 @@ class OpPlan:
             return "internal::BroadcastDimsOfEach", ["symbols", *map(str, places)]
         if rule.is_broadcast:
             return "internal::BroadcastDims", [f"{{{', '.join(symbols)}}}"]
-        return f"::gradsmith::{rule.function}", ["KernelAttributes(attributes)", *symbols]
+        namespace, name = self.library.namespace_of(rule.function), rule.function.partition("::")[2]
+        return f"::{namespace}::{name}", ["KernelAttributes(attributes)", *symbols]
 
     @cached_property
     def broadcasts(self) -> bool:
@@ -413,6 +465,7 @@ class PlaceFinder(dict[int, Place]):
 @dataclass(frozen=True)
 class Plan:
     schema: model.Schema
+    library: Library
     shards: int
     ops: tuple[OpPlan, ...]
 
@@ -447,19 +500,21 @@ class Plan:
         return [op for op in self.ops if op.shard == index]
 
 
-def make_plan(schema: model.Schema, shards: int) -> Plan:
+def make_plan(schema: model.Schema, shards: int, library: Library = BUILTIN) -> Plan:
     places = PlaceFinder(schema)
 
     # Aliased rows are one object, and are planned once.
     rows = {id(op.rows): op.rows for op in schema.ops}
     row_plans = {
-        key: tuple(RowPlan(row, places[row.origin.line]) for row in op_rows) for key, op_rows in rows.items()
+        key: tuple(RowPlan(row, places[row.origin.line], library) for row in op_rows)
+        for key, op_rows in rows.items()
     }
     by_name = {op.name: op for op in schema.ops}
     ops = tuple(
         OpPlan(
             op=op,
             schema=schema,
+            library=library,
             shard=shard_of(op.name, shards),
             place=places[op.line],
             rows=row_plans[id(op.rows)],
@@ -468,4 +523,4 @@ def make_plan(schema: model.Schema, shards: int) -> Plan:
         )
         for op in schema.ops
     )
-    return Plan(schema, shards, ops)
+    return Plan(schema, library, shards, ops)

@@ -56,17 +56,19 @@ def artefacts(plan: Plan) -> list[Artefact]:
             formulas.append(Artefact(f"src/formulas_{shard}.{kind}", template, context_of_formulas, weight))
         path = f"tests/generated_tests_{shard}.cc"
         tests.append(Artefact(path, "generated_tests.cc.jinja", context, 5 * len(ops)))
+    include = f"include/{plan.library.name}"
     for op in plan.ops:
         context = {"plan": plan, "op": op}
-        headers.append(Artefact(f"include/gradsmith/ops/{op.snake}.h", "op_header.h.jinja", context, 6))
+        headers.append(Artefact(f"{include}/ops/{op.snake}.h", "op_header.h.jinja", context, 6))
         pages.append(Artefact(f"docs/{op.page}.md", "op_page.md.jinja", context, 4))
     context, weight = {"plan": plan}, len(plan.ops) // 3
     tables = [
-        Artefact("include/gradsmith/ops.h", "ops.h.jinja", context, weight),
+        Artefact(f"{include}/ops.h", "ops.h.jinja", context, weight),
         Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, weight),
         Artefact("docs/README.md", "support_matrix.md.jinja", context, weight),
     ]
-    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
+    python = _python_artefacts(plan) if plan.library.is_builtin else []
+    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *python]
 
 
 def _python_artefacts(plan: Plan) -> list[Artefact]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from . import tables
+from .cpp_words import CPP_KEYWORDS
 from .diagnostics import Diagnostic, Source, format_json, format_json_error, format_text
 from .kernel_headers import RUNTIME, KernelHeaders
 from .model import Schema
@@ -57,7 +59,7 @@ def load(options: argparse.Namespace) -> Schema | None:
 
 
 def kernels(options: argparse.Namespace) -> KernelHeaders:
-    return KernelHeaders([*options.kernels, RUNTIME])
+    return KernelHeaders([*options.kernels, RUNTIME], options.library)
 
 
 def show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namespace) -> None:
@@ -107,11 +109,26 @@ def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], he
         help="folder of further kernel families, each with its kernels.h; may be repeated",
     )
     parser.add_argument(
+        "--library",
+        type=_library,
+        default="gradsmith",
+        metavar="NAME",
+        help="namespace of the operators and of the further kernels (default: gradsmith)",
+    )
+    parser.add_argument(
         "--format", choices=formats, default=formats[0], help=f"{help_text} (default: {formats[0]})"
     )
     parser.add_argument(
         "--json", dest="format", action="store_const", const="json", help="the same as --format json"
     )
+
+
+def _library(text: str) -> str:
+    if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not lower-case words and digits joined by '_'")
+    if text in CPP_KEYWORDS or text in ("std", "testing"):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be the namespace of a library")
+    return text
 
 
 class _OneSchema(argparse.Action):

@@ -67,6 +67,13 @@
 #undef storage_order
 #undef strides
 
+namespace gradsmith::pool {
+struct MaxPool;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::softmax {
+struct Softmax;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::softmax
+
 namespace gradsmith {
 
 namespace {
@@ -1867,10 +1874,6 @@ Result<SinGradOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct MaxPool;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: MaxPool, line 1 of the entry
 namespace generated::max_pool_stub {
 
@@ -2326,10 +2329,6 @@ Result<MaxPoolOutputDims> InferShapes(
   out.Indices = (*dims)[1];
   return out;
 }
-
-namespace softmax {
-struct Softmax;  // an unknown kernel is an incomplete type
-}  // namespace softmax
 
 // ops.yaml: Softmax, line 1 of the entry
 namespace generated::softmax_stub {

@@ -106,6 +106,19 @@
 #undef storage_order
 #undef strides
 
+namespace gradsmith::pool {
+struct MaxPoolXYGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::pool {
+struct GlobalAveragePoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::softmax {
+struct SoftmaxGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::softmax
+namespace gradsmith::layer_norm {
+struct LayerNormalization;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::layer_norm
+
 namespace gradsmith {
 
 namespace {
@@ -5630,10 +5643,6 @@ Result<MaxOutputDims> InferShapes(const MaxAttributes& attributes, const MaxInpu
   return out;
 }
 
-namespace pool {
-struct MaxPoolXYGrad;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: MaxPoolXYGrad, line 1 of the entry
 namespace generated::max_pool_xy_grad_stub {
 
@@ -6106,10 +6115,6 @@ Result<MaxPoolXYGradOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct GlobalAveragePoolGrad;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: GlobalAveragePoolGrad, line 1 of the entry
 namespace generated::global_average_pool_grad_stub {
 
@@ -6485,10 +6490,6 @@ Result<GlobalAveragePoolGradOutputDims> InferShapes(
   return out;
 }
 
-namespace softmax {
-struct SoftmaxGrad;  // an unknown kernel is an incomplete type
-}  // namespace softmax
-
 // ops.yaml: SoftmaxGrad, line 1 of the entry
 namespace generated::softmax_grad_stub {
 
@@ -6837,10 +6838,6 @@ Result<SoftmaxGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   return out;
 }
-
-namespace layer_norm {
-struct LayerNormalization;  // an unknown kernel is an incomplete type
-}  // namespace layer_norm
 
 // ops.yaml: LayerNormalization, line 1 of the entry
 namespace generated::layer_normalization_stub {

@@ -106,6 +106,22 @@
 #undef scale
 #undef strides
 
+namespace gradsmith::batch_norm {
+struct BatchNormalization;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::batch_norm
+namespace gradsmith::batch_norm {
+struct BatchNormalizationGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::batch_norm
+namespace gradsmith::batch_norm {
+struct BatchNormalizationReluGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::batch_norm
+namespace gradsmith::pool {
+struct AveragePoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::softmax {
+struct LogSoftmaxGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::softmax
+
 namespace gradsmith {
 
 namespace {
@@ -124,10 +140,6 @@ extern const std::int32_t kEntryLine;
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace batch_norm {
-struct BatchNormalization;  // an unknown kernel is an incomplete type
-}  // namespace batch_norm
 
 // ops.yaml: BatchNormalization, line 1 of the entry
 namespace generated::batch_normalization_stub {
@@ -748,10 +760,6 @@ Result<BatchNormalizationOutputDims> InferShapes(
   return out;
 }
 
-namespace batch_norm {
-struct BatchNormalizationGrad;  // an unknown kernel is an incomplete type
-}  // namespace batch_norm
-
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
 namespace generated::batch_normalization_grad_stub {
 
@@ -1351,10 +1359,6 @@ Result<BatchNormalizationGradOutputDims> InferShapes(
   out.dBias = (*dims)[2];
   return out;
 }
-
-namespace batch_norm {
-struct BatchNormalizationReluGrad;  // an unknown kernel is an incomplete type
-}  // namespace batch_norm
 
 // ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
 namespace generated::batch_normalization_relu_grad_stub {
@@ -6195,10 +6199,6 @@ Result<BiasSiluGradOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct AveragePoolGrad;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: AveragePoolGrad, line 1 of the entry
 namespace generated::average_pool_grad_stub {
 
@@ -6659,10 +6659,6 @@ Result<AveragePoolGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   return out;
 }
-
-namespace softmax {
-struct LogSoftmaxGrad;  // an unknown kernel is an incomplete type
-}  // namespace softmax
 
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
 namespace generated::log_softmax_grad_stub {

@@ -76,6 +76,13 @@
 #undef pads
 #undef strides
 
+namespace gradsmith::conv {
+struct ConvTranspose;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::conv
+namespace gradsmith::softmax {
+struct LogSoftmax;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::softmax
+
 namespace gradsmith {
 
 namespace {
@@ -91,10 +98,6 @@ namespace {
 namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace conv {
-struct ConvTranspose;  // an unknown kernel is an incomplete type
-}  // namespace conv
 
 // ops.yaml: ConvTranspose, line 1 of the entry
 namespace generated::conv_transpose_stub {
@@ -3042,10 +3045,6 @@ Result<MaxGradOutputDims> InferShapes(
   out.dB = (*dims)[1];
   return out;
 }
-
-namespace softmax {
-struct LogSoftmax;  // an unknown kernel is an incomplete type
-}  // namespace softmax
 
 // ops.yaml: LogSoftmax, line 1 of the entry
 namespace generated::log_softmax_stub {

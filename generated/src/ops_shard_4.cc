@@ -96,6 +96,16 @@
 #undef strides
 #undef up
 
+namespace gradsmith::conv {
+struct ConvGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::conv
+namespace gradsmith::pool {
+struct GlobalAveragePool;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::layer_norm {
+struct LayerNormalizationGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::layer_norm
+
 namespace gradsmith {
 
 namespace {
@@ -114,10 +124,6 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace conv {
-struct ConvGrad;  // an unknown kernel is an incomplete type
-}  // namespace conv
 
 // ops.yaml: ConvGrad, line 1 of the entry
 namespace generated::conv_grad_stub {
@@ -4476,10 +4482,6 @@ Result<GeGluOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct GlobalAveragePool;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: GlobalAveragePool, line 1 of the entry
 namespace generated::global_average_pool_stub {
 
@@ -4833,10 +4835,6 @@ Result<GlobalAveragePoolOutputDims> InferShapes(
   out.Y = (*dims)[0];
   return out;
 }
-
-namespace layer_norm {
-struct LayerNormalizationGrad;  // an unknown kernel is an incomplete type
-}  // namespace layer_norm
 
 // ops.yaml: LayerNormalizationGrad, line 1 of the entry
 namespace generated::layer_normalization_grad_stub {

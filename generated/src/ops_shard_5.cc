@@ -119,6 +119,16 @@
 #undef strides
 #undef up
 
+namespace gradsmith::conv {
+struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::conv
+namespace gradsmith::batch_norm {
+struct BatchNormalizationRelu;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::batch_norm
+namespace gradsmith::layer_norm {
+struct SimplifiedLayerNormalization;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::layer_norm
+
 namespace gradsmith {
 
 namespace {
@@ -140,10 +150,6 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace conv {
-struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
-}  // namespace conv
 
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
 namespace generated::conv_transpose_grad_stub {
@@ -687,10 +693,6 @@ Result<ConvTransposeGradOutputDims> InferShapes(
   out.dB = (*dims)[2];
   return out;
 }
-
-namespace batch_norm {
-struct BatchNormalizationRelu;  // an unknown kernel is an incomplete type
-}  // namespace batch_norm
 
 // ops.yaml: BatchNormalizationRelu, line 1 of the entry
 namespace generated::batch_normalization_relu_stub {
@@ -6617,10 +6619,6 @@ Result<DropoutGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   return out;
 }
-
-namespace layer_norm {
-struct SimplifiedLayerNormalization;  // an unknown kernel is an incomplete type
-}  // namespace layer_norm
 
 // ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
 namespace generated::simplified_layer_normalization_stub {

@@ -99,6 +99,19 @@
 #undef up
 #undef x_shape
 
+namespace gradsmith::conv {
+struct Conv;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::conv
+namespace gradsmith::pool {
+struct MaxPoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::pool {
+struct GlobalMaxPoolGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::layer_norm {
+struct SimplifiedLayerNormalizationGrad;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::layer_norm
+
 namespace gradsmith {
 
 namespace {
@@ -117,10 +130,6 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
-
-namespace conv {
-struct Conv;  // an unknown kernel is an incomplete type
-}  // namespace conv
 
 // ops.yaml: Conv, line 1 of the entry
 namespace generated::conv_stub {
@@ -4477,10 +4486,6 @@ Result<SwiGluGradOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct MaxPoolGrad;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: MaxPoolGrad, line 1 of the entry
 namespace generated::max_pool_grad_stub {
 
@@ -4957,10 +4962,6 @@ Result<MaxPoolGradOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct GlobalMaxPoolGrad;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: GlobalMaxPoolGrad, line 1 of the entry
 namespace generated::global_max_pool_grad_stub {
 
@@ -5342,10 +5343,6 @@ Result<GlobalMaxPoolGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   return out;
 }
-
-namespace layer_norm {
-struct SimplifiedLayerNormalizationGrad;  // an unknown kernel is an incomplete type
-}  // namespace layer_norm
 
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 namespace generated::simplified_layer_normalization_grad_stub {

@@ -90,6 +90,13 @@
 #undef slope
 #undef strides
 
+namespace gradsmith::pool {
+struct AveragePool;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+namespace gradsmith::pool {
+struct GlobalMaxPool;  // an unknown kernel is an incomplete type
+}  // namespace gradsmith::pool
+
 namespace gradsmith {
 
 namespace {
@@ -5732,10 +5739,6 @@ Result<BiasSiluOutputDims> InferShapes(
   return out;
 }
 
-namespace pool {
-struct AveragePool;  // an unknown kernel is an incomplete type
-}  // namespace pool
-
 // ops.yaml: AveragePool, line 1 of the entry
 namespace generated::average_pool_stub {
 
@@ -6179,10 +6182,6 @@ Result<AveragePoolOutputDims> InferShapes(
   out.Y = (*dims)[0];
   return out;
 }
-
-namespace pool {
-struct GlobalMaxPool;  // an unknown kernel is an incomplete type
-}  // namespace pool
 
 // ops.yaml: GlobalMaxPool, line 1 of the entry
 namespace generated::global_max_pool_stub {

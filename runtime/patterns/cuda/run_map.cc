@@ -36,6 +36,9 @@ Status RunMapOnCuda(
     std::span<const double> scalars,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
+  if (op.image == nullptr) {
+    return cuda::WithoutImage();
+  }
   cuda::OpTask task;
   task.op = &op;
   const auto count = static_cast<int>(op.operands.size());

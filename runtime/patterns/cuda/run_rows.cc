@@ -30,6 +30,9 @@ Status RunRowsOnCuda(
     const RowsCall& call,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
+  if (op.image == nullptr) {
+    return cuda::WithoutImage();
+  }
   std::array<TensorRef, kMaxRowsTensors> tensors;
   const std::span<TensorRef> spread(tensors.data(), call.operands.size());
   SpreadOperands(call.dims, call.of_row, op.rows->counts, call.operands, inputs, outputs, spread);

@@ -24,7 +24,7 @@ struct Element {
 std::vector<Element> ElementsOf(const Shape& dims) {
   std::vector<Element> elements;
   for (std::int64_t i = 0; i < Count(dims); ++i) {
-    Shape index = sample::IndexAt(dims, i);
+    Shape index = IndexAt(dims, i);
     const auto channel = static_cast<std::size_t>(index[1]);
     index.erase(index.begin() + 1);
     Shape others = dims;
@@ -38,7 +38,7 @@ std::vector<Element> ElementsOf(const Shape& dims) {
   return elements;
 }
 
-class ChannelOracle : public sample::PlainOracle {
+class ChannelOracle : public PlainOracle {
  public:
   [[nodiscard]] std::optional<Shapes> OutputShapes(
       const Shapes& inputs,

@@ -1,5 +1,5 @@
-#ifndef GRADSMITH_TESTS_KERNELS_REFERENCE_PLAIN_ORACLE_H_
-#define GRADSMITH_TESTS_KERNELS_REFERENCE_PLAIN_ORACLE_H_
+#ifndef GRADSMITH_TESTS_REFERENCE_PLAIN_ORACLE_H_
+#define GRADSMITH_TESTS_REFERENCE_PLAIN_ORACLE_H_
 
 #include <cmath>
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 #include "reference/oracle.h"
 
-/// What the sample kernels' oracles share.
-namespace gradsmith::reference::sample {
+/// What oracles of plain kernels share.
+namespace gradsmith::reference {
 
 /// The index of the element at a position of a dense tensor.
 inline Shape IndexAt(const Shape& dims, std::int64_t position) {
@@ -74,6 +74,6 @@ class PlainOracle : public Oracle {
   }
 };
 
-}  // namespace gradsmith::reference::sample
+}  // namespace gradsmith::reference
 
-#endif  // GRADSMITH_TESTS_KERNELS_REFERENCE_PLAIN_ORACLE_H_
+#endif  // GRADSMITH_TESTS_REFERENCE_PLAIN_ORACLE_H_

@@ -1,0 +1,85 @@
+include_guard(GLOBAL)
+
+# Where the runtime's own headers are, the repository's or those that are installed.
+if(NOT GRADSMITH_RUNTIME_DIR)
+  cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
+endif()
+
+# gradsmith_compile_kernels(<variable> [FOLDER <folder>] [PREFIX <text>] [INCLUDES <folder>...] SOURCES <source>...)
+#
+# Compiles each CUDA source into an image that holds the code of every architecture, and sets the variable to a C++
+# source that holds the images as constants; FOLDER, by default `<build folder>/kernels`, is where cuda/kernel_images.h,
+# which declares these, is included from. Their names begin with PREFIX, which tells those of two libraries apart. The
+# driver loads them, so there is no CUDA runtime to link and nothing that registers itself at start-up. Sources include
+# from the runtime and from the folders that are named.
+function(gradsmith_compile_kernels result)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FOLDER;PREFIX" "INCLUDES;SOURCES")
+  _gradsmith_nvcc_architectures(architectures)
+  list(TRANSFORM ARG_INCLUDES PREPEND "-I" OUTPUT_VARIABLE includes)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels")
+  if(ARG_FOLDER)
+    set(folder "${ARG_FOLDER}")
+  endif()
+  set(flags --fatbin -std=c++17 -O3 --Werror all-warnings "-ccbin=${CMAKE_CXX_COMPILER}" ${architectures}
+            "-I${GRADSMITH_RUNTIME_DIR}" ${includes})
+  if(GRADSMITH_CUDA_FAST_COMPILE)
+    execute_process(COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" --help OUTPUT_VARIABLE help)
+    if(help MATCHES "--Ofast-compile")
+      list(APPEND flags --Ofast-compile=max)
+    endif()
+  endif()
+  set(images "")
+  set(GRADSMITH_KERNEL_IMAGES "")
+  set(GRADSMITH_KERNEL_IMAGE_DECLARATIONS "")
+  foreach(source IN LISTS ARG_SOURCES)
+    cmake_path(GET source STEM name)
+    set(image "${folder}/${name}.fatbin")
+    if(image IN_LIST images)
+      message(FATAL_ERROR "gradsmith: two files of CUDA kernels are called ${name}.cu; one of them is ${source}")
+    endif()
+    add_custom_command(
+      OUTPUT "${image}"
+      COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" ${flags} -MD -MF "${image}.d" -MT "${image}" -o "${image}" "${source}"
+      DEPENDS "${source}"
+      DEPFILE "${image}.d"
+      COMMENT "Compiling the CUDA kernels of ${name}.cu"
+      VERBATIM)
+    list(APPEND images "${image}")
+    string(APPEND GRADSMITH_KERNEL_IMAGES "  X(${ARG_PREFIX}${name}, \"${image}\") \\\n")
+    string(APPEND GRADSMITH_KERNEL_IMAGE_DECLARATIONS "extern const KernelImage kImage_${ARG_PREFIX}${name};\n")
+  endforeach()
+  file(MAKE_DIRECTORY "${folder}")
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.cc.in" "${folder}/kernel_images.cc" @ONLY)
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.h.in" "${folder}/cuda/kernel_images.h" @ONLY)
+  set_source_files_properties("${folder}/kernel_images.cc" PROPERTIES OBJECT_DEPENDS "${images}")
+  set(${result} "${folder}/kernel_images.cc" PARENT_SCOPE)
+endfunction()
+
+# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES.
+function(_gradsmith_nvcc_architectures result)
+  set(options "")
+  foreach(architecture IN LISTS GRADSMITH_CUDA_ARCHITECTURES)
+    if(NOT architecture MATCHES "^([0-9]+)([af]?)(-real|-virtual)?$")
+      message(FATAL_ERROR "GRADSMITH_CUDA_ARCHITECTURES has '${architecture}'; expected compute capabilities such as 90, "
+                          "90-real or 90-virtual. CMake's native, all and all-major are not taken.")
+    endif()
+    set(number "${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
+    set(kind "${CMAKE_MATCH_3}")
+    # Products of warpgroups are of 9.0 alone, and there is no other 9.x: its code is that of 90a.
+    set(real "${number}")
+    if(number STREQUAL "90")
+      set(real "90a")
+    endif()
+    if(CMAKE_MATCH_1 LESS 75)
+      message(FATAL_ERROR "GRADSMITH_CUDA_ARCHITECTURES has '${architecture}'; expected 75 or more, the oldest compute "
+                          "capability (7.5) that the kernels run on.")
+    endif()
+    if(NOT kind STREQUAL "-virtual")
+      list(APPEND options "-gencode=arch=compute_${real},code=sm_${real}")
+    endif()
+    if(NOT kind STREQUAL "-real")
+      list(APPEND options "-gencode=arch=compute_${number},code=compute_${number}")
+    endif()
+  endforeach()
+  set(${result} "${options}" PARENT_SCOPE)
+endfunction()

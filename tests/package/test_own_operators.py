@@ -1,0 +1,119 @@
+"""docs/own-operators.md, word for word: a project in an empty folder, of which the installed prefix is all there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY, SCRATCH
+
+PAGE = (REPOSITORY / "docs/own-operators.md").read_text()
+BLOCK = r"```{}\n(.*?)```"
+
+
+def block(language: str) -> str:
+    (text,) = re.findall(BLOCK.format(language), PAGE, re.DOTALL)
+    return str(text)
+
+
+def write_files(folder: Path) -> None:
+    """Those that the page shows under their names."""
+    files = re.findall(r"`([\w./]+)`:\n\n" + BLOCK.format(r"\w+"), PAGE, re.DOTALL)
+    for name, text in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def sh(commands: str, folder: Path, prefix: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        ["bash", "-e", "-c", commands],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PREFIX": str(prefix)},
+        check=False,
+        text=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(prefix: Path) -> Path:
+    folder = SCRATCH / "package/own_operators"
+    shutil.rmtree(folder, ignore_errors=True)
+    write_files(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(project: Path, prefix: Path) -> str:
+    """What the page's commands print."""
+    result = sh(block("sh"), project, prefix)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
+    return result.stdout
+
+
+def test_the_page_does_what_it_says(built: str) -> None:
+    assert "100% tests passed" in built
+    assert built.endswith(block("text"))
+
+
+def test_pages_of_the_operators_are_written(built: str, project: Path) -> None:
+    pages = project / "build/gradsmith/mylib/docs"
+    assert "#include <mylib/ops/cube_grad.h>" in (pages / "CubeGrad.md").read_text()
+    assert not (project / "build/gradsmith/otherlib/docs").exists()
+
+
+def test_registration_is_no_static_initialiser(built: str, project: Path) -> None:
+    command = ["objdump", "-h", str(project / "build/libmylib.a")]
+    sections = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    assert ".text" in sections
+    assert re.findall(r"\.(?:init_array|ctors)\S*", sections) == []
+
+
+def test_a_build_after_a_build_compiles_nothing(built: str, project: Path, prefix: Path) -> None:
+    assert "Building" not in sh("cmake --build build", project, prefix).stdout
+
+
+def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Path, prefix: Path) -> None:
+    for name, right, wrong in (
+        ("my_ops.yaml", "dX: 3 * X * X * dY", "dX: 2 * X * X * dY"),
+        ("running_sum/running_sum.cc", "float sum = 0;", "float sum = 1;"),
+    ):
+        text = (project / name).read_text()
+        assert right in text
+        (project / name).write_text(text.replace(right, wrong))
+    result = sh("cmake --build build --parallel 2 && build/mylib_tests --backend=cpu --gtest_brief=1", project, prefix)
+    write_files(project)
+    failed = set(re.findall(r"\[  FAILED  \] ([\w.]+)/", result.stdout))
+    assert {"CubeGrad.Gradient", "RunningSum.Exact"} <= failed
+    assert not any(name.startswith("Cube.") for name in failed)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("gradsmith_add_ops(mylib)", "gradsmith_add_ops(mylib) has no SCHEMA"),
+        ("gradsmith_add_ops(mylib SCHEMA none.yaml)", "there is no such file"),
+        ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml TEST)", "does not take 'TEST'"),
+        ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml SHARDS 0)", "expected a whole number"),
+        ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml NAMESPACE std)", "has the namespace 'std'"),
+        (
+            "gradsmith_add_ops(a SCHEMA my_ops.yaml NAMESPACE x)\ngradsmith_add_ops(b SCHEMA my_ops.yaml NAMESPACE x)",
+            "which is that of library a",
+        ),
+        ("file(TOUCH conv/kernels.h)\ngradsmith_add_ops(mylib SCHEMA my_ops.yaml)", "would be mistaken for"),
+    ],
+)
+def test_wrong_calls_are_told(prefix: Path, tmp_path: Path, call: str, message: str) -> None:
+    write_files(tmp_path)
+    head = "cmake_minimum_required(VERSION 3.25)\nproject(p LANGUAGES CXX)\nfind_package(gradsmith REQUIRED)\n"
+    (tmp_path / "CMakeLists.txt").write_text(head + call.replace("conv/", f"{tmp_path}/conv/") + "\n")
+    result = sh('cmake -S . -B build -DCMAKE_PREFIX_PATH="$PREFIX"', tmp_path, prefix)
+    assert result.returncode != 0
+    assert message in " ".join(result.stderr.split())
