@@ -8,6 +8,7 @@ import pytest
 from gradsmith_codegen import cli
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.plan import Library
+from gradsmith_codegen.verbs import OK
 
 HEADER = """
 namespace mylib::scale {
@@ -68,7 +69,7 @@ def generate(folder: Path, *options: str) -> int:
 
 
 def test_all_is_in_the_librarys_namespace(folder: Path) -> None:
-    assert generate(folder, "--library", "mylib") == cli.OK
+    assert generate(folder, "--library", "mylib") == OK
     stubs = (folder / "out/src/ops_shard_0.cc").read_text()
     assert "namespace mylib::scale {\nstruct Scale;" in stubs
     assert "using Kernel = ::mylib::scale::Scale;" in stubs
@@ -82,7 +83,7 @@ def test_all_is_in_the_librarys_namespace(folder: Path) -> None:
 
 
 def test_what_is_not_wanted_is_not_written(folder: Path) -> None:
-    assert generate(folder, "--library", "mylib", "--without", "docs", "--without", "tests") == cli.OK
+    assert generate(folder, "--library", "mylib", "--without", "docs", "--without", "tests") == OK
     assert not (folder / "out/docs").exists()
     assert not (folder / "out/tests").exists()
 
