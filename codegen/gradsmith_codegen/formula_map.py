@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .broadcasting import is_broadcast, is_sum, lead
 from .faults import listing
-from .formula_misfit import MAX_SCALARS, MAX_TENSORS, Problem
+from .formula_misfit import MAX_MAP_TENSORS, MAX_SCALARS, Problem
 from .formula_tree import Reduce, parts
 from .model import Formula, Op, Tensor
 from .vocabulary import TYPES
@@ -37,8 +37,8 @@ def _of_tensors(op: Op) -> Iterator[Problem]:
 
 def _over_the_limits(op: Op) -> Iterator[Problem]:
     count, scalars = len(op.inputs) + len(op.outputs), len(op.scalars)
-    if count > MAX_TENSORS:
-        message = f"the formulas fit no pattern: a map has {MAX_TENSORS} tensors at most, not {count}"
+    if count > MAX_MAP_TENSORS:
+        message = f"the formulas fit no pattern: a map has {MAX_MAP_TENSORS} tensors at most, not {count}"
         yield message, op.at("formulas")
     if scalars > MAX_SCALARS:
         message = f"the formulas read {scalars} attributes; a map is given {MAX_SCALARS} at most"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .model import Span
 
 # What a task of a pattern holds (runtime/patterns/map_task.h, rows_task.h); a test compares.
-MAX_TENSORS, MAX_SCALARS = 8, 4
+MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS = 8, 10, 4
 
 Problem = tuple[str, Span]  # a sentence, and what in the schema it is about
 

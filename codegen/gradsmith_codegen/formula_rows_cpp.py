@@ -142,6 +142,8 @@ class _Writer:
             name = self._graph.nodes[self._graph.nodes[pivot].arguments[0]].name
             names = [tensor.name for tensor in inputs[Role.ELEMENT]]
             yield f"static constexpr int kPivot = {names.index(name)};"
+        if self._schedule.has_rows_of_many_dims:
+            yield "static constexpr bool kRowsOfManyDims = true;"
         yield f"static constexpr int kPhases = {self._schedule.phases};"
         yield f"static constexpr int kResults = {len(self._slots.slots)};"
 

@@ -14,7 +14,7 @@ from enum import Enum
 from . import formula_graph
 from .faults import listing
 from .formula_graph import MAX, MEAN, SUM, VARIANCE, Graph, symbols
-from .formula_misfit import MAX_SCALARS, MAX_TENSORS, Misfit, misfit, of_entry
+from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, misfit, of_entry
 from .formula_tree import COUNT, Reduce, parts
 from .model import DataType, DimKind, Op, Tensor
 from .vocabulary import TYPES
@@ -64,6 +64,12 @@ class Schedule:
     @property
     def is_map(self) -> bool:
         return not self.over
+
+    @property
+    def has_rows_of_many_dims(self) -> bool:
+        """Other dims lie between those that make a row, so that no one stride serves it."""
+        places = [place for place, dim in enumerate(self.whole) if dim in self.over]
+        return bool(places) and places[-1] - places[0] >= len(places)
 
     @property
     def operands(self) -> list[Tensor]:
@@ -332,8 +338,9 @@ class _Scheduler:
     def _check_limits(self, found: Schedule) -> None:
         count, scalars = len(found.operands), len(self._op.scalars) + len(found.counts)
         place = self._op.at("formulas")
-        if count > MAX_TENSORS:
-            raise of_entry(f"one has {MAX_TENSORS} tensors at most, not {count}", place)
+        pattern, most = ("a map has", MAX_MAP_TENSORS) if found.is_map else ("rows have", MAX_ROWS_TENSORS)
+        if count > most:
+            raise of_entry(f"{pattern} {most} tensors at most, not {count}", place)
         if scalars > MAX_SCALARS:
             message = f"the formulas read {scalars} attributes and counts; {MAX_SCALARS} are given at most"
             raise misfit(message, place)

@@ -1003,9 +1003,30 @@ constinit const std::int32_t kEntryLine = 2227;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
+// ops.yaml:2259
+namespace generated::skip_layer_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2259;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::skip_layer_normalization_grad_stub
+
+// ops.yaml:2290
+namespace generated::mean_variance_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2290;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mean_variance_normalization_stub
+
+// ops.yaml:2318
+namespace generated::mean_variance_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2318;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mean_variance_normalization_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 142> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 145> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1290,6 +1311,12 @@ constinit const std::array<std::span<const Row>, 142> kDispatchTable = {
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
     // ops.yaml:2227
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
+    // ops.yaml:2259
+    std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
+    // ops.yaml:2290
+    std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
+    // ops.yaml:2318
+    std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
 };
 
 }  // namespace

@@ -11,10 +11,12 @@
 #undef GeluGrad
 #undef GluGrad
 #undef Log1pGrad
+#undef MeanVarianceNormalization
 #undef MinGrad
 #undef PowGrad
 #undef ReduceL2Grad
 #undef SeluGrad
+#undef SkipLayerNormalizationGrad
 #undef SqrtGrad
 #undef SwiGlu
 #undef Tanh
@@ -68,3 +70,49 @@ GRADSMITH_MAP_KERNELS(SwiGlu, gradsmith::generated::SwiGluFormula)
 GRADSMITH_MAP_KERNELS(GeGlu, gradsmith::generated::GeGluFormula)
 // ops.yaml: ReduceL2Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula)
+// ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalizationGrad,
+    gradsmith::generated::SkipLayerNormalizationGradFormula,
+    f32,
+    float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalizationGrad,
+    gradsmith::generated::SkipLayerNormalizationGradFormula,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalizationGrad,
+    gradsmith::generated::SkipLayerNormalizationGradFormula,
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalizationGrad,
+    gradsmith::generated::SkipLayerNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
+// ops.yaml: MeanVarianceNormalization, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalization,
+    gradsmith::generated::MeanVarianceNormalizationFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalization,
+    gradsmith::generated::MeanVarianceNormalizationFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalization,
+    gradsmith::generated::MeanVarianceNormalizationFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalization,
+    gradsmith::generated::MeanVarianceNormalizationFormula,
+    bf16,
+    __nv_bfloat16)

@@ -212,6 +212,114 @@ struct ReduceL2GradFormula {
   }
 };
 
+// ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
+struct SkipLayerNormalizationGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kRowInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 2;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 2;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
+    // g = dY * gamma
+    const A v0 = in[0] * columns[0];
+    terms[0] = v0;
+    // xhat = (total - mean) * inv_std
+    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
+    terms[1] = v0 * v1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
+    results[0] /= row.length;
+    results[1] /= row.length;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
+    // g = dY * gamma
+    const A v0 = in[0] * columns[0];
+    // xhat = (total - mean) * inv_std
+    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
+    // dX = inv_std * (g - mean(g, S) - xhat * mean(g * xhat, S))
+    out[0] = row.inputs[1] * (v0 - row.results[0] - v1 * row.results[1]);
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    // xhat = (total - mean) * inv_std
+    const A v0 = (in[1] - row.inputs[0]) * row.inputs[1];
+    // dGamma = sum(dY * xhat, P)
+    terms[0] = in[0] * v0;
+    // dBeta = sum(dY, P)
+    terms[1] = in[0];
+  }
+};
+
+// ops.yaml: MeanVarianceNormalization, line 1 of the entry
+struct MeanVarianceNormalizationFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 2;
+  static constexpr int kPivot = 0;
+  static constexpr bool kRowsOfManyDims = true;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 4;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0) {
+      return 0;
+    }
+    if (result == 1 || result == 2) {
+      return 1;
+    }
+    return -1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0] - row.pivot;
+    } else {
+      const A v0 = in[0] - row.pivot - row.results[0];
+      terms[1] = v0;
+      terms[2] = v0 * v0;
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& row, A* results) {
+    if (phase == 0) {
+      results[0] /= row.length;
+    } else {
+      results[1] /= row.length;
+      const A v0 = results[2] / row.length - results[1] * results[1];
+      results[0] += results[1];
+      // NaN stays.
+      results[2] = v0 < 0 ? A{0} : v0;
+      // spread = sqrt(variance(X, N, D))
+      const A v1 = formula::Sqrt(results[2]);
+      results[3] = v1 + row.scalars[0];
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // Y = (X - center) / (spread + epsilon)
+    out[0] = (in[0] - row.pivot - row.results[0]) / row.results[3];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    // mean = center
+    outputs[0] = row.pivot + row.results[0];
+    // spread = sqrt(variance(X, N, D))
+    const A v0 = formula::Sqrt(row.results[2]);
+    // std_dev = spread
+    outputs[1] = v0;
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_4_H_

@@ -250,7 +250,7 @@ struct ReduceSumFormula : RowsFunctor {
 struct SkipLayerNormalizationFormula : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kColumnInputs = 3;
-  static constexpr int kOutputs = 1;
+  static constexpr int kOutputs = 2;
   static constexpr int kRowOutputs = 2;
   static constexpr int kPhases = 2;
   static constexpr int kResults = 3;
@@ -264,11 +264,11 @@ struct SkipLayerNormalizationFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void
   Terms(int phase, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
     if (phase == 0) {
-      // total = X + skip + bias
+      // added = X + skip + bias
       const A v0 = in[0] + in[1] + columns[2];
       terms[0] = v0;
     } else {
-      // total = X + skip + bias
+      // added = X + skip + bias
       const A v0 = in[0] + in[1] + columns[2];
       const A v1 = v0 - row.results[0];
       terms[1] = v1;
@@ -284,18 +284,20 @@ struct SkipLayerNormalizationFormula : RowsFunctor {
       const A v0 = results[2] / row.length - results[1] * results[1];
       // NaN stays.
       results[2] = v0 < 0 ? A{0} : v0;
-      // factor = rsqrt(variance(total, S) + epsilon)
+      // factor = rsqrt(variance(added, S) + epsilon)
       results[2] = formula::Rsqrt(results[2] + row.scalars[0]);
     }
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
-    // total = X + skip + bias
+    // added = X + skip + bias
     const A v0 = in[0] + in[1] + columns[2];
     const A v1 = (v0 - row.results[0] - row.results[1]) * row.results[2] * columns[0];
-    // Y = (total - center) * factor * gamma + beta
+    // Y = (added - center) * factor * gamma + beta
     out[0] = v1 + columns[1];
+    // total = added
+    out[1] = v0;
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {

@@ -13,6 +13,7 @@
 #undef Cosh
 #undef Exp
 #undef Log
+#undef MeanVarianceNormalizationGrad
 #undef Min
 #undef Pow
 #undef PReluGrad
@@ -86,3 +87,24 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_MAP_KERNELS(BiasSilu, gradsmith::generated::BiasSiluFormula)
 // ops.yaml: ReduceSumGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)
+// ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalizationGrad,
+    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalizationGrad,
+    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalizationGrad,
+    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalizationGrad,
+    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)

@@ -259,6 +259,41 @@ struct ReduceSumGradFormula {
   }
 };
 
+// ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
+struct MeanVarianceNormalizationGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kRowInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr bool kRowsOfManyDims = true;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 2;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0] * (in[1] - row.inputs[0]);
+    terms[1] = in[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
+    results[0] /= row.length;
+    results[1] /= row.length;
+    // slope = mean(dY * (X - mean), N, D) * factor * factor
+    // factor = 1 / (std_dev + epsilon)
+    const A v0 = A{1} / (row.inputs[1] + row.scalars[0]);
+    results[0] = results[0] * v0 * v0;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // factor = 1 / (std_dev + epsilon)
+    const A v0 = A{1} / (row.inputs[1] + row.scalars[0]);
+    const A v1 = row.inputs[1] == A{0} ? A{0} : (in[1] - row.inputs[0]) / row.inputs[1];
+    // dX = (dY - mean(dY, N, D)) * factor - where(std_dev == 0, 0, (X - mean) / std_dev) * slope
+    out[0] = (in[0] - row.results[1]) * v0 - v1 * row.results[0];
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_7_H_

@@ -32,10 +32,12 @@
 #include "gradsmith/ops/glu_grad.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/log1p_grad.h"
+#include "gradsmith/ops/mean_variance_normalization.h"
 #include "gradsmith/ops/min_grad.h"
 #include "gradsmith/ops/pow_grad.h"
 #include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
+#include "gradsmith/ops/skip_layer_normalization_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
@@ -59,10 +61,12 @@
 #undef GluGrad
 #undef LayerNormalizationGrad
 #undef Log1pGrad
+#undef MeanVarianceNormalization
 #undef MinGrad
 #undef PowGrad
 #undef ReduceL2Grad
 #undef SeluGrad
+#undef SkipLayerNormalizationGrad
 #undef SqrtGrad
 #undef SwiGlu
 #undef T1_
@@ -77,7 +81,9 @@
 #undef axis
 #undef dA
 #undef dB
+#undef dBeta
 #undef dBias
+#undef dGamma
 #undef dGate
 #undef dScale
 #undef dUp
@@ -85,6 +91,7 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef epsilon
 #undef gamma
 #undef gate
 #undef group
@@ -93,7 +100,9 @@
 #undef mean
 #undef pads
 #undef scale
+#undef std_dev
 #undef strides
+#undef total
 #undef up
 
 namespace gradsmith::conv {
@@ -5893,6 +5902,862 @@ Result<ReduceL2GradOutputDims> InferShapes(
   }
   ReduceL2GradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
+namespace generated::skip_layer_normalization_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SkipLayerNormalizationGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 2> kSymbols = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 23 of the entry
+    SymbolSpec{
+        .name = "P",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
+    SymbolSpec{
+        .name = "S",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 8,
+    },
+};
+
+// [*P, *S]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*S]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [*P]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kInputs = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+    TensorSpec{
+        .name = "total",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+    TensorSpec{
+        .name = "gamma",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 0,
+        .shape = kShape2,
+        .shape_text = "[*P]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+        .gradient_of = "X",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+    TensorSpec{
+        .name = "dGamma",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+        .gradient_of = "gamma",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+    TensorSpec{
+        .name = "dBeta",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+        .gradient_of = "beta",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    AttributeSpec{
+        .name = "axis",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, axis),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .axis_of = 1,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SkipLayerNormalizationGrad",
+    .since_version = 1,
+    .gradient_of = "SkipLayerNormalization",
+    .kernel = "formulas::SkipLayerNormalizationGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 8> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "total",
+    // 2
+    "gamma",
+    // 3
+    "mean",
+    // 4
+    "inv_std",
+    // 5
+    "dX",
+    // 6
+    "dGamma",
+    // 7
+    "dBeta",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SkipLayerNormalizationGrad",
+    .operands = kOperands,
+    .inputs = 5,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<SkipLayerNormalizationGradFormula>,
+};
+
+// The dims of inputs[0] by their names: P, S.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // S
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 8> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // total
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // gamma
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dGamma
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // dBeta
+    internal::NamedOperand{.argument = 2, .names = {1}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<SkipLayerNormalizationGradFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SkipLayerNormalizationGradInputs<T_>& inputs,
+    const ::gradsmith::SkipLayerNormalizationGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.total.ref();
+  in[2] = inputs.gamma.ref();
+  in[3] = inputs.mean.ref();
+  in[4] = inputs.inv_std.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.dX.ref();
+  out[1] = outputs.dGamma.ref();
+  out[2] = outputs.dBeta.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::skip_layer_normalization_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status SkipLayerNormalizationGrad<float>(
+    const Context& context,
+    const SkipLayerNormalizationGradAttributes& attributes,
+    const SkipLayerNormalizationGradInputs<float>& inputs,
+    const SkipLayerNormalizationGradOutputs<float>& outputs) {
+  return generated::skip_layer_normalization_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status SkipLayerNormalizationGrad<double>(
+    const Context& context,
+    const SkipLayerNormalizationGradAttributes& attributes,
+    const SkipLayerNormalizationGradInputs<double>& inputs,
+    const SkipLayerNormalizationGradOutputs<double>& outputs) {
+  return generated::skip_layer_normalization_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status SkipLayerNormalizationGrad<MLFloat16>(
+    const Context& context,
+    const SkipLayerNormalizationGradAttributes& attributes,
+    const SkipLayerNormalizationGradInputs<MLFloat16>& inputs,
+    const SkipLayerNormalizationGradOutputs<MLFloat16>& outputs) {
+  return generated::skip_layer_normalization_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status SkipLayerNormalizationGrad<BFloat16>(
+    const Context& context,
+    const SkipLayerNormalizationGradAttributes& attributes,
+    const SkipLayerNormalizationGradInputs<BFloat16>& inputs,
+    const SkipLayerNormalizationGradOutputs<BFloat16>& outputs) {
+  return generated::skip_layer_normalization_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<SkipLayerNormalizationGradOutputDims> InferShapes(
+    const SkipLayerNormalizationGradAttributes& attributes,
+    const SkipLayerNormalizationGradInputDims& inputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.total};
+  in[2] = {DataType::kFloat, nullptr, inputs.gamma};
+  in[3] = {DataType::kFloat, nullptr, inputs.mean};
+  in[4] = {DataType::kFloat, nullptr, inputs.inv_std};
+  const OpSchema& schema = generated::skip_layer_normalization_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SkipLayerNormalizationGrad: ");
+  }
+  SkipLayerNormalizationGradOutputDims out;
+  out.dX = (*dims)[0];
+  out.dGamma = (*dims)[1];
+  out.dBeta = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: MeanVarianceNormalization, line 1 of the entry
+namespace generated::mean_variance_normalization_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MeanVarianceNormalizationAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kInputs = {
+    // ops.yaml: MeanVarianceNormalization, line 12 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: MeanVarianceNormalization, line 14 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 0,
+    },
+    // ops.yaml: MeanVarianceNormalization, line 15 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: MeanVarianceNormalization, line 16 of the entry
+    TensorSpec{
+        .name = "std_dev",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MeanVarianceNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::MeanVarianceNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 4> kOperands = {
+    // 0
+    "X",
+    // 1
+    "Y",
+    // 2
+    "mean",
+    // 3
+    "std_dev",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "MeanVarianceNormalization",
+    .operands = kOperands,
+    .inputs = 1,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<MeanVarianceNormalizationFormula>,
+};
+
+// The dims of inputs[0] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 4> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // std_dev
+    internal::NamedOperand{.argument = 2, .names = {1}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<MeanVarianceNormalizationFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MeanVarianceNormalizationInputs<T_>& inputs,
+    const ::gradsmith::MeanVarianceNormalizationOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = inputs.X.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.mean.ref();
+  out[2] = outputs.std_dev.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::mean_variance_normalization_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MeanVarianceNormalization<float>(
+    const Context& context,
+    const MeanVarianceNormalizationAttributes& attributes,
+    const MeanVarianceNormalizationInputs<float>& inputs,
+    const MeanVarianceNormalizationOutputs<float>& outputs) {
+  return generated::mean_variance_normalization_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MeanVarianceNormalization<double>(
+    const Context& context,
+    const MeanVarianceNormalizationAttributes& attributes,
+    const MeanVarianceNormalizationInputs<double>& inputs,
+    const MeanVarianceNormalizationOutputs<double>& outputs) {
+  return generated::mean_variance_normalization_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MeanVarianceNormalization<MLFloat16>(
+    const Context& context,
+    const MeanVarianceNormalizationAttributes& attributes,
+    const MeanVarianceNormalizationInputs<MLFloat16>& inputs,
+    const MeanVarianceNormalizationOutputs<MLFloat16>& outputs) {
+  return generated::mean_variance_normalization_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MeanVarianceNormalization<BFloat16>(
+    const Context& context,
+    const MeanVarianceNormalizationAttributes& attributes,
+    const MeanVarianceNormalizationInputs<BFloat16>& inputs,
+    const MeanVarianceNormalizationOutputs<BFloat16>& outputs) {
+  return generated::mean_variance_normalization_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<MeanVarianceNormalizationOutputDims> InferShapes(
+    const MeanVarianceNormalizationAttributes& attributes,
+    const MeanVarianceNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 1> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  const OpSchema& schema = generated::mean_variance_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MeanVarianceNormalization: ");
+  }
+  MeanVarianceNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.mean = (*dims)[1];
+  out.std_dev = (*dims)[2];
   return out;
 }
 

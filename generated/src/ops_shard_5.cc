@@ -117,6 +117,7 @@
 #undef scale
 #undef skip
 #undef strides
+#undef total
 #undef up
 
 namespace gradsmith::conv {
@@ -7629,7 +7630,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalization, line 23 of the entry
+    // ops.yaml: SkipLayerNormalization, line 25 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -7637,7 +7638,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalization, line 24 of the entry
+    // ops.yaml: SkipLayerNormalization, line 26 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -7675,28 +7676,28 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalization, line 13 of the entry
+    // ops.yaml: SkipLayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 14 of the entry
+    // ops.yaml: SkipLayerNormalization, line 15 of the entry
     TensorSpec{
         .name = "skip",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 15 of the entry
+    // ops.yaml: SkipLayerNormalization, line 16 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 16 of the entry
+    // ops.yaml: SkipLayerNormalization, line 17 of the entry
     TensorSpec{
         .name = "beta",
         .type_parameter = 0,
@@ -7704,7 +7705,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 17 of the entry
+    // ops.yaml: SkipLayerNormalization, line 18 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 0,
@@ -7714,15 +7715,15 @@ constexpr std::array<TensorSpec, 5> kInputs = {
     },
 };
 
-constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SkipLayerNormalization, line 19 of the entry
+constexpr std::array<TensorSpec, 4> kOutputs = {
+    // ops.yaml: SkipLayerNormalization, line 20 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 20 of the entry
+    // ops.yaml: SkipLayerNormalization, line 21 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
@@ -7730,13 +7731,21 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalization, line 21 of the entry
+    // ops.yaml: SkipLayerNormalization, line 22 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 0,
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*P]",
+    },
+    // ops.yaml: SkipLayerNormalization, line 23 of the entry
+    TensorSpec{
+        .name = "total",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
     },
 };
 
@@ -7779,7 +7788,7 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
-constexpr std::array<std::string_view, 8> kOperands = {
+constexpr std::array<std::string_view, 9> kOperands = {
     // 0
     "X",
     // 1
@@ -7793,8 +7802,10 @@ constexpr std::array<std::string_view, 8> kOperands = {
     // 5
     "Y",
     // 6
-    "mean",
+    "total",
     // 7
+    "mean",
+    // 8
     "inv_std",
 };
 constexpr cuda::OpInfo kOperator = {
@@ -7830,7 +7841,7 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 8> kNamed = {
+constexpr std::array<internal::NamedOperand, 9> kNamed = {
     // X
     internal::NamedOperand{.argument = 0, .names = {0, 1}},
     // skip
@@ -7843,6 +7854,8 @@ constexpr std::array<internal::NamedOperand, 8> kNamed = {
     internal::NamedOperand{.argument = 4, .names = {1}},
     // Y
     internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // total
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
     // mean
     internal::NamedOperand{.argument = 1, .names = {0}},
     // inv_std
@@ -7886,10 +7899,11 @@ Status CallTyped(
   in[2] = inputs.gamma.ref();
   in[3] = inputs.beta.ref();
   in[4] = inputs.bias.ref();
-  std::array<TensorRef, 3> out;
+  std::array<TensorRef, 4> out;
   out[0] = outputs.Y.ref();
   out[1] = outputs.mean.ref();
   out[2] = outputs.inv_std.ref();
+  out[3] = outputs.total.ref();
   constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
@@ -8075,6 +8089,7 @@ Result<SkipLayerNormalizationOutputDims> InferShapes(
   out.Y = (*dims)[0];
   out.mean = (*dims)[1];
   out.inv_std = (*dims)[2];
+  out.total = (*dims)[3];
   return out;
 }
 

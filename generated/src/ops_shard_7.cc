@@ -27,6 +27,7 @@
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/log.h"
+#include "gradsmith/ops/mean_variance_normalization_grad.h"
 #include "gradsmith/ops/min.h"
 #include "gradsmith/ops/pow.h"
 #include "gradsmith/ops/prelu_grad.h"
@@ -59,6 +60,7 @@
 #undef Exp
 #undef GlobalMaxPool
 #undef Log
+#undef MeanVarianceNormalizationGrad
 #undef Min
 #undef PReluGrad
 #undef Pow
@@ -84,10 +86,13 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef epsilon
 #undef gamma
 #undef kernel_shape
+#undef mean
 #undef pads
 #undef slope
+#undef std_dev
 #undef strides
 
 namespace gradsmith::pool {
@@ -6906,6 +6911,420 @@ Result<ReduceSumGradOutputDims> InferShapes(
     return dims.status().WithPrefix("ReduceSumGrad: ");
   }
   ReduceSumGradOutputDims out;
+  out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
+namespace generated::mean_variance_normalization_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::MeanVarianceNormalizationGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 4> kInputs = {
+    // ops.yaml: MeanVarianceNormalizationGrad, line 11 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
+    TensorSpec{
+        .name = "std_dev",
+        .type_parameter = 0,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "MeanVarianceNormalizationGrad",
+    .since_version = 1,
+    .gradient_of = "MeanVarianceNormalization",
+    .kernel = "formulas::MeanVarianceNormalizationGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "mean",
+    // 3
+    "std_dev",
+    // 4
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "MeanVarianceNormalizationGrad",
+    .operands = kOperands,
+    .inputs = 4,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<MeanVarianceNormalizationGradFormula>,
+};
+
+// The dims of inputs[0] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // std_dev
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<MeanVarianceNormalizationGradFormula>(
+      context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::MeanVarianceNormalizationGradInputs<T_>& inputs,
+    const ::gradsmith::MeanVarianceNormalizationGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.mean.ref();
+  in[3] = inputs.std_dev.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::mean_variance_normalization_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status MeanVarianceNormalizationGrad<float>(
+    const Context& context,
+    const MeanVarianceNormalizationGradAttributes& attributes,
+    const MeanVarianceNormalizationGradInputs<float>& inputs,
+    const MeanVarianceNormalizationGradOutputs<float>& outputs) {
+  return generated::mean_variance_normalization_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status MeanVarianceNormalizationGrad<double>(
+    const Context& context,
+    const MeanVarianceNormalizationGradAttributes& attributes,
+    const MeanVarianceNormalizationGradInputs<double>& inputs,
+    const MeanVarianceNormalizationGradOutputs<double>& outputs) {
+  return generated::mean_variance_normalization_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status MeanVarianceNormalizationGrad<MLFloat16>(
+    const Context& context,
+    const MeanVarianceNormalizationGradAttributes& attributes,
+    const MeanVarianceNormalizationGradInputs<MLFloat16>& inputs,
+    const MeanVarianceNormalizationGradOutputs<MLFloat16>& outputs) {
+  return generated::mean_variance_normalization_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status MeanVarianceNormalizationGrad<BFloat16>(
+    const Context& context,
+    const MeanVarianceNormalizationGradAttributes& attributes,
+    const MeanVarianceNormalizationGradInputs<BFloat16>& inputs,
+    const MeanVarianceNormalizationGradOutputs<BFloat16>& outputs) {
+  return generated::mean_variance_normalization_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+Result<MeanVarianceNormalizationGradOutputDims> InferShapes(
+    const MeanVarianceNormalizationGradAttributes& attributes,
+    const MeanVarianceNormalizationGradInputDims& inputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.mean};
+  in[3] = {DataType::kFloat, nullptr, inputs.std_dev};
+  const OpSchema& schema = generated::mean_variance_normalization_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("MeanVarianceNormalizationGrad: ");
+  }
+  MeanVarianceNormalizationGradOutputDims out;
   out.dX = (*dims)[0];
   return out;
 }

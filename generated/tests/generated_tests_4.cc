@@ -12,10 +12,12 @@
 #include "gradsmith/ops/glu_grad.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/log1p_grad.h"
+#include "gradsmith/ops/mean_variance_normalization.h"
 #include "gradsmith/ops/min_grad.h"
 #include "gradsmith/ops/pow_grad.h"
 #include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
+#include "gradsmith/ops/skip_layer_normalization_grad.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
@@ -38,10 +40,12 @@
 #undef GluGrad
 #undef LayerNormalizationGrad
 #undef Log1pGrad
+#undef MeanVarianceNormalization
 #undef MinGrad
 #undef PowGrad
 #undef ReduceL2Grad
 #undef SeluGrad
+#undef SkipLayerNormalizationGrad
 #undef SqrtGrad
 #undef SwiGlu
 #undef T1_
@@ -56,7 +60,9 @@
 #undef axis
 #undef dA
 #undef dB
+#undef dBeta
 #undef dBias
+#undef dGamma
 #undef dGate
 #undef dScale
 #undef dUp
@@ -64,6 +70,7 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef epsilon
 #undef gamma
 #undef gate
 #undef group
@@ -72,7 +79,9 @@
 #undef mean
 #undef pads
 #undef scale
+#undef std_dev
 #undef strides
+#undef total
 #undef up
 
 namespace gradsmith::support {
@@ -3331,5 +3340,400 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reduce_l2_grad_tests
+
+// ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
+namespace skip_layer_normalization_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SkipLayerNormalizationGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.total = call.Input<T_>(1);
+  inputs.gamma = call.Input<T_>(2);
+  inputs.mean = call.Input<T_>(3);
+  inputs.inv_std = call.Input<T_>(4);
+  ::gradsmith::SkipLayerNormalizationGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dGamma = call.Output<T_>(1);
+  outputs.dBeta = call.Output<T_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationGradAttributes>();
+  return ::gradsmith::SkipLayerNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SkipLayerNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.total = call.required[1];
+  inputs.gamma = call.required[2];
+  inputs.mean = call.required[3];
+  inputs.inv_std = call.required[4];
+  const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  dims.push_back(outputs->dGamma);
+  dims.push_back(outputs->dBeta);
+  return dims;
+}
+
+// ops.yaml: SkipLayerNormalizationGrad, line 29 of the entry
+const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {6, 24}},
+            {"total", {6, 24}},
+            {"gamma", {24}},
+            {"mean", {6}},
+            {"inv_std", {6}},
+        },
+    .outputs =
+        {
+            {"dX", {6, 24}},
+            {"dGamma", {24}},
+            {"dBeta", {24}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
+const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {
+    .axis = 2,
+};
+const Case kCase1 = {
+    .name = "two_axes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 4, 2, 5}},
+            {"total", {3, 4, 2, 5}},
+            {"gamma", {2, 5}},
+            {"mean", {3, 4}},
+            {"inv_std", {3, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 4, 2, 5}},
+            {"dGamma", {2, 5}},
+            {"dBeta", {2, 5}},
+        },
+    .attributes =
+        {
+            {"axis", 2},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // two_axes
+    &kCase1,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    {"axis", -1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "total"},
+    // 1
+    {.operation = "input", .name = "mean"},
+    // 2
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "inv_std"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "input", .name = "gamma"},
+    // 7
+    {.operation = "multiply", .arguments = {5, 6}},
+    // 8
+    {.operation = "mean", .arguments = {7}, .over = {"S"}},
+    // 9
+    {.operation = "subtract", .arguments = {7, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {7, 4}},
+    // 11
+    {.operation = "mean", .arguments = {10}, .over = {"S"}},
+    // 12
+    {.operation = "multiply", .arguments = {4, 11}},
+    // 13
+    {.operation = "subtract", .arguments = {9, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {3, 13}},
+    // 15
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 16
+    {.operation = "sum", .arguments = {15}, .over = {"P"}},
+    // 17
+    {.operation = "sum", .arguments = {5}, .over = {"P"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "S",
+        },
+    .lengths =
+        {
+            {.name = "P", .axis = "axis", .axis_of = "total"},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "S"}},
+            {"total", {"P", "S"}},
+            {"gamma", {"S"}},
+            {"mean", {"P"}},
+            {"inv_std", {"P"}},
+            {"dX", {"P", "S"}},
+            {"dGamma", {"S"}},
+            {"dBeta", {"S"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 14},
+            {.name = "dGamma", .node = 16},
+            {.name = "dBeta", .node = 17},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SkipLayerNormalizationGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace skip_layer_normalization_grad_tests
+
+// ops.yaml: MeanVarianceNormalization, line 1 of the entry
+namespace mean_variance_normalization_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MeanVarianceNormalizationInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  ::gradsmith::MeanVarianceNormalizationOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.mean = call.Output<T_>(1);
+  outputs.std_dev = call.Output<T_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::MeanVarianceNormalizationAttributes>();
+  return ::gradsmith::MeanVarianceNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MeanVarianceNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  const auto& attributes = call.Attributes<::gradsmith::MeanVarianceNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->mean);
+  dims.push_back(outputs->std_dev);
+  return dims;
+}
+
+// ops.yaml: MeanVarianceNormalization, line 25 of the entry
+const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 4, 6}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 4, 6}},
+            {"mean", {5}},
+            {"std_dev", {5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes1 = {
+    .epsilon = 0.25,
+};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {16, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {16, 3}},
+            {"mean", {3}},
+            {"std_dev", {3}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.25},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "no_channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 0, 3}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 0, 3}},
+            {"mean", {0}},
+            {"std_dev", {0}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // no_channels
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    {"epsilon", 1e-09},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "mean", .arguments = {0}, .over = {"D", "N"}},
+    // 2
+    {.operation = "variance", .arguments = {0}, .over = {"D", "N"}},
+    // 3
+    {.operation = "sqrt", .arguments = {2}},
+    // 4
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 5
+    {.operation = "attribute", .name = "epsilon"},
+    // 6
+    {.operation = "add", .arguments = {3, 5}},
+    // 7
+    {.operation = "divide", .arguments = {4, 6}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"X", {"N", "C", "D"}},
+            {"Y", {"N", "C", "D"}},
+            {"mean", {"C"}},
+            {"std_dev", {"C"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 7},
+            {.name = "mean", .node = 1},
+            {.name = "std_dev", .node = 3},
+        },
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+});
+
+const OpTests kTests = {
+    .op = "MeanVarianceNormalization",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace mean_variance_normalization_tests
 
 }  // namespace gradsmith::support

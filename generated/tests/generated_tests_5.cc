@@ -96,6 +96,7 @@
 #undef scale
 #undef skip
 #undef strides
+#undef total
 #undef up
 
 namespace gradsmith::support {
@@ -4299,6 +4300,7 @@ Status Run(const TypedCall& call) {
   outputs.Y = call.Output<T_>(0);
   outputs.mean = call.Output<T_>(1);
   outputs.inv_std = call.Output<T_>(2);
+  outputs.total = call.Output<T_>(3);
   const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationAttributes>();
   return ::gradsmith::SkipLayerNormalization(call.context, attributes, inputs, outputs);
 }
@@ -4317,10 +4319,11 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   dims.push_back(outputs->Y);
   dims.push_back(outputs->mean);
   dims.push_back(outputs->inv_std);
+  dims.push_back(outputs->total);
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalization, line 28 of the entry
+// ops.yaml: SkipLayerNormalization, line 30 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4338,11 +4341,12 @@ const Case kCase0 = {
             {"Y", {6, 24}},
             {"mean", {6}},
             {"inv_std", {6}},
+            {"total", {6, 24}},
         },
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalization, line 29 of the entry
+// ops.yaml: SkipLayerNormalization, line 31 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -4362,6 +4366,7 @@ const Case kCase1 = {
             {"Y", {3, 4, 2, 5}},
             {"mean", {3, 4}},
             {"inv_std", {3, 4}},
+            {"total", {3, 4, 2, 5}},
         },
     .attributes =
         {
@@ -4459,12 +4464,14 @@ const reference::NamedFormulaOracle kOracle({
             {"Y", {"P", "S"}},
             {"mean", {"P"}},
             {"inv_std", {"P"}},
+            {"total", {"P", "S"}},
         },
     .outputs =
         {
             {.name = "Y", .node = 15},
             {.name = "mean", .node = 5},
             {.name = "inv_std", .node = 9},
+            {.name = "total", .node = 4},
         },
     .exact_attributes =
         {

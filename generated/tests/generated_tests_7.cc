@@ -13,6 +13,7 @@
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
 #include "gradsmith/ops/log.h"
+#include "gradsmith/ops/mean_variance_normalization_grad.h"
 #include "gradsmith/ops/min.h"
 #include "gradsmith/ops/pow.h"
 #include "gradsmith/ops/prelu_grad.h"
@@ -42,6 +43,7 @@
 #undef Exp
 #undef GlobalMaxPool
 #undef Log
+#undef MeanVarianceNormalizationGrad
 #undef Min
 #undef PReluGrad
 #undef Pow
@@ -67,10 +69,13 @@
 #undef dX
 #undef dY
 #undef dilations
+#undef epsilon
 #undef gamma
 #undef kernel_shape
+#undef mean
 #undef pads
 #undef slope
+#undef std_dev
 #undef strides
 
 namespace gradsmith::support {
@@ -3634,5 +3639,249 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reduce_sum_grad_tests
+
+// ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
+namespace mean_variance_normalization_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::MeanVarianceNormalizationGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.mean = call.Input<T_>(2);
+  inputs.std_dev = call.Input<T_>(3);
+  ::gradsmith::MeanVarianceNormalizationGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::MeanVarianceNormalizationGradAttributes>();
+  return ::gradsmith::MeanVarianceNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::MeanVarianceNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.mean = call.required[2];
+  inputs.std_dev = call.required[3];
+  const auto& attributes = call.Attributes<::gradsmith::MeanVarianceNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: MeanVarianceNormalization, line 25 of the entry
+const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 4, 6}},
+            {"X", {3, 5, 4, 6}},
+            {"mean", {5}},
+            {"std_dev", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 4, 6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes1 = {
+    .epsilon = 0.25,
+};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {16, 3}},
+            {"X", {16, 3}},
+            {"mean", {3}},
+            {"std_dev", {3}},
+        },
+    .outputs =
+        {
+            {"dX", {16, 3}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.25},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "no_channels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 0, 3}},
+            {"X", {2, 0, 3}},
+            {"mean", {0}},
+            {"std_dev", {0}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 0, 3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // no_channels
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    {"epsilon", 1e-09},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "input", .name = "std_dev"},
+    // 2
+    {.operation = "attribute", .name = "epsilon"},
+    // 3
+    {.operation = "add", .arguments = {1, 2}},
+    // 4
+    {.operation = "divide", .arguments = {0, 3}},
+    // 5
+    {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "input", .name = "X"},
+    // 7
+    {.operation = "input", .name = "mean"},
+    // 8
+    {.operation = "subtract", .arguments = {6, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {5, 8}},
+    // 10
+    {.operation = "mean", .arguments = {9}, .over = {"D", "N"}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 4}},
+    // 12
+    {.operation = "multiply", .arguments = {11, 4}},
+    // 13
+    {.operation = "mean", .arguments = {5}, .over = {"D", "N"}},
+    // 14
+    {.operation = "subtract", .arguments = {5, 13}},
+    // 15
+    {.operation = "multiply", .arguments = {14, 4}},
+    // 16
+    {.operation = "number", .number = 0.0},
+    // 17
+    {.operation = "equal", .arguments = {1, 16}},
+    // 18
+    {.operation = "divide", .arguments = {8, 1}},
+    // 19
+    {.operation = "where", .arguments = {17, 16, 18}},
+    // 20
+    {.operation = "multiply", .arguments = {19, 12}},
+    // 21
+    {.operation = "subtract", .arguments = {15, 20}},
+    // 22
+    {.operation = "mean", .arguments = {6}, .over = {"D", "N"}},
+    // 23
+    {.operation = "variance", .arguments = {6}, .over = {"D", "N"}},
+    // 24
+    {.operation = "sqrt", .arguments = {23}},
+    // 25
+    {.operation = "subtract", .arguments = {6, 22}},
+    // 26
+    {.operation = "add", .arguments = {24, 2}},
+    // 27
+    {.operation = "divide", .arguments = {25, 26}},
+};
+const std::size_t kDomain[] = {
+    // divide
+    27,
+    // mean
+    22,
+    // sqrt
+    24,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"N", "C", "D"}},
+            {"X", {"N", "C", "D"}},
+            {"mean", {"C"}},
+            {"std_dev", {"C"}},
+            {"dX", {"N", "C", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 21},
+        },
+    .domain = kDomain,
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+});
+
+const OpTests kTests = {
+    .op = "MeanVarianceNormalizationGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace mean_variance_normalization_grad_tests
 
 }  // namespace gradsmith::support

@@ -7,7 +7,7 @@
 namespace gradsmith::internal {
 
 inline constexpr int kMaxRowsRank = 8;
-inline constexpr int kMaxRowsTensors = 8;
+inline constexpr int kMaxRowsTensors = 10;
 inline constexpr int kMaxRowsScalars = 4;
 
 /// RowsTask is a computation on rows: the space of the rows and that of the elements of one, each

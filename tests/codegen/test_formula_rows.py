@@ -87,6 +87,17 @@ def test_a_reduction_of_another_is_a_later_phase() -> None:
     assert lines(made, "Finish") == []
 
 
+def test_rows_know_whether_other_dims_lie_between_theirs() -> None:
+    text = entry(("Y: X - mean(X, N, D)",), (Y,)).replace('"*P", "*S"', 'N, C, "*D"')
+    text = text.replace("P: {length: axis}", "C: {}").replace("S: {length: [1, 8]}", "N: {}\n      D: {length: [0, 6]}")
+    text = text.replace(", axis_of: X", "")
+    schema, diagnostics = load(text)
+    assert schema, diagnostics
+    constant = "static constexpr bool kRowsOfManyDims = true;"
+    assert constant in functor(schema.ops[0]).constants
+    assert constant not in functor(op_of(("Y: X - mean(X, S)",), (Y,))).constants
+
+
 def test_reductions_of_one_phase_share_a_pass() -> None:
     op = op_of(("Y: X - mean(X, S) * sum(X * X, S)",), (Y,))
     assert [one.phase for one in steps(op).schedule.reductions] == [0, 0]
@@ -133,7 +144,6 @@ def test_roles_of_operands() -> None:
     assert names == {Role.ELEMENT: ["Y"], Role.COLUMN: ["W"], Role.ROW: ["Z"]}
     made = functor(op)
     assert lines(made, "ColumnTerms") == ["terms[0] = in[0] * row.inputs[0];"]
-
 
 
 def test_a_variance_is_of_deviations_that_cost_no_digits() -> None:

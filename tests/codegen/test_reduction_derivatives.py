@@ -201,7 +201,7 @@ def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
 
 
 def compare(name: str, op: Any) -> None:
-    for attributes in attributes_of(op):
+    for attributes in attributes_of(OPS[op["gradient_of"]]):  # which has its gradient's as well
         compare_with(derivatives(name, attributes), op)
 
 

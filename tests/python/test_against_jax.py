@@ -391,8 +391,36 @@ def test_skip_layer_normalization() -> None:
     gamma, beta, bias = (random.normal(1, 0.5, 24) for _ in range(3))
     got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias)
     y, (mean, inv_std) = layer_norm(jnp.asarray(x + skip + bias), gamma, beta, -1, False)
-    for one, expected in zip(got, (y, mean, inv_std), strict=True):
+    for one, expected in zip(got, (y, mean, inv_std, x + skip + bias), strict=True):
         near(one, expected, TOLERANCES["float64"])
+    dy = random.normal(0, 1, x.shape)
+
+    def forward(*given: Any) -> Any:
+        x, skip, gamma, beta, bias = given
+        return layer_norm(x + skip + bias, gamma, beta, -1, False)
+
+    _, (dx, dskip, dgamma, dbeta, dbias) = differentiated(forward, [x, skip, gamma, beta, bias], dy)
+    back = gradsmith.skip_layer_normalization_grad(dy, got.total, gamma, got.mean, got.inv_std)
+    found = (back.dX, back.dX, back.dGamma, back.dBeta, back.dX.sum(0))
+    for one, expected in zip(found, (dx, dskip, dgamma, dbeta, dbias), strict=True):
+        near(one, expected, TOLERANCES["float64"])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("dims", [(9, 4), (3, 5, 4, 6), (2, 1, 33), (4, 0, 3)])
+def test_mean_variance_normalization(dims: tuple[int, ...], dtype: str) -> None:
+    random = np.random.default_rng(len(dims))
+    x, dy = (random.normal(1, 2, dims).astype(np.dtype(dtype)) for _ in range(2))
+    axes = (0, *range(2, len(dims)))
+
+    def forward(x: Any) -> Any:
+        return (x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 0.25), ()
+
+    (y,), (expected,) = differentiated(forward, [x], dy)
+    got = gradsmith.mean_variance_normalization(x, epsilon=0.25)
+    near(got.Y, y, TOLERANCES[dtype])
+    back = gradsmith.mean_variance_normalization_grad(dy, x, got.mean, got.std_dev, epsilon=0.25)
+    near(back.dX, expected, TOLERANCES[dtype])
 
 
 def test_every_operator_is_compared() -> None:
@@ -406,7 +434,8 @@ def test_every_operator_is_compared() -> None:
     compared |= {
         op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}
     }
-    compared |= {"SkipLayerNormalization"}
+    compared |= {"SkipLayerNormalization", "SkipLayerNormalizationGrad"}
+    compared |= {"MeanVarianceNormalization", "MeanVarianceNormalizationGrad"}
     compared |= {"LayerNormalization", "LayerNormalizationGrad"}
     compared |= {"SimplifiedLayerNormalization", "SimplifiedLayerNormalizationGrad"}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}

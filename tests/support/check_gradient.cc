@@ -171,14 +171,20 @@ class Forward {
 
   /// Adds the inputs that the gradient does not read.
   void Complete(const Attributes& attributes, Tensors& inputs, reference::Random& random) const {
+    for (const TensorSpec& spec : row_.op->inputs) {
+      const std::string name(spec.name);
+      const auto known = known_dims_.find(name);
+      if (known != known_dims_.end() && !inputs.contains(name)) {
+        inputs[name] = Apart(known->second, random);
+      }
+    }
+    // Those of which the gradient has none either have the dims that the others tell.
     Symbols symbols(*row_.op, attributes);
     symbols.Bind(row_.op->inputs, inputs);
     for (const TensorSpec& spec : row_.op->inputs) {
       const std::string name(spec.name);
-      const auto known = known_dims_.find(name);
       if (!inputs.contains(name)) {
-        inputs[name] =
-            Apart(known != known_dims_.end() ? known->second : symbols.Expand(spec), random);
+        inputs[name] = Apart(symbols.Expand(spec), random);
       }
     }
   }

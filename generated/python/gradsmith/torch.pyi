@@ -86,6 +86,8 @@ from gradsmith import (
     MaxPoolResult,
     MaxPoolGradResult,
     MaxPoolXYGradResult,
+    MeanVarianceNormalizationResult,
+    MeanVarianceNormalizationGradResult,
     MinResult,
     MinGradResult,
     MishResult,
@@ -125,6 +127,7 @@ from gradsmith import (
     SinhResult,
     SinhGradResult,
     SkipLayerNormalizationResult,
+    SkipLayerNormalizationGradResult,
     SoftmaxResult,
     SoftmaxGradResult,
     SoftplusResult,
@@ -292,6 +295,9 @@ __all__ = [
     "lp_normalization",
     "lp_normalization_grad",
     "skip_layer_normalization",
+    "skip_layer_normalization_grad",
+    "mean_variance_normalization",
+    "mean_variance_normalization_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -365,7 +371,8 @@ _ReduceL1GradOutput: TypeAlias = Literal["dX"]
 _ReduceL2GradOutput: TypeAlias = Literal["dX"]
 _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
-_SkipLayerNormalizationOutput: TypeAlias = Literal["Y", "mean", "inv_std"]
+_SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
+_MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
 
 def conv(
     X: Tensor,
@@ -1233,5 +1240,28 @@ def skip_layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-05,
-    outputs: _SkipLayerNormalizationOutput | Iterable[_SkipLayerNormalizationOutput] | None = ("Y", "mean", "inv_std"),
 ) -> SkipLayerNormalizationResult[Tensor]: ...
+def skip_layer_normalization_grad(
+    dY: Tensor,
+    total: Tensor,
+    gamma: Tensor,
+    mean: Tensor,
+    inv_std: Tensor,
+    *,
+    axis: int = -1,
+    outputs: _SkipLayerNormalizationGradOutput | Iterable[_SkipLayerNormalizationGradOutput] | None = ("dX", "dGamma", "dBeta"),
+) -> SkipLayerNormalizationGradResult[Tensor]: ...
+def mean_variance_normalization(
+    X: Tensor,
+    *,
+    epsilon: float = 1e-09,
+) -> MeanVarianceNormalizationResult[Tensor]: ...
+def mean_variance_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    mean: Tensor,
+    std_dev: Tensor,
+    *,
+    epsilon: float = 1e-09,
+    outputs: _MeanVarianceNormalizationGradOutput | Iterable[_MeanVarianceNormalizationGradOutput] | None = ("dX",),
+) -> MeanVarianceNormalizationGradResult[Tensor]: ...

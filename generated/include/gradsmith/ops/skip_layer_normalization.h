@@ -35,6 +35,8 @@
 #undef mean
 #pragma push_macro("skip")
 #undef skip
+#pragma push_macro("total")
+#undef total
 
 namespace gradsmith {
 
@@ -53,19 +55,19 @@ struct SkipLayerNormalizationAttributes {
 template <typename T_>
 struct SkipLayerNormalizationInputs {
   /// [*P, *S]: the input
-  // ops.yaml: SkipLayerNormalization, line 13 of the entry
+  // ops.yaml: SkipLayerNormalization, line 14 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*P, *S]: added to it
-  // ops.yaml: SkipLayerNormalization, line 14 of the entry
+  // ops.yaml: SkipLayerNormalization, line 15 of the entry
   ::gradsmith::TensorView<const T_> skip = {};
   /// [*S]: factor of the normalized sum
-  // ops.yaml: SkipLayerNormalization, line 15 of the entry
+  // ops.yaml: SkipLayerNormalization, line 16 of the entry
   ::gradsmith::TensorView<const T_> gamma = {};
   /// [*S], optional: added after scaling
-  // ops.yaml: SkipLayerNormalization, line 16 of the entry
+  // ops.yaml: SkipLayerNormalization, line 17 of the entry
   ::gradsmith::TensorView<const T_> beta = {};
   /// [*S], optional: added to each row before it is normalized
-  // ops.yaml: SkipLayerNormalization, line 17 of the entry
+  // ops.yaml: SkipLayerNormalization, line 18 of the entry
   ::gradsmith::TensorView<const T_> bias = {};
 };
 
@@ -74,14 +76,17 @@ struct SkipLayerNormalizationInputs {
 template <typename T_>
 struct SkipLayerNormalizationOutputs {
   /// [*P, *S]: (sum - mean) * inv_std * gamma + beta
-  // ops.yaml: SkipLayerNormalization, line 19 of the entry
+  // ops.yaml: SkipLayerNormalization, line 20 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [*P], optional: mean of the row of the sum
-  // ops.yaml: SkipLayerNormalization, line 20 of the entry
+  // ops.yaml: SkipLayerNormalization, line 21 of the entry
   ::gradsmith::TensorView<T_> mean = {};
   /// [*P], optional: 1 / sqrt(biased variance of the row + epsilon)
-  // ops.yaml: SkipLayerNormalization, line 21 of the entry
+  // ops.yaml: SkipLayerNormalization, line 22 of the entry
   ::gradsmith::TensorView<T_> inv_std = {};
+  /// [*P, *S], optional: X + skip + bias
+  // ops.yaml: SkipLayerNormalization, line 23 of the entry
+  ::gradsmith::TensorView<T_> total = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SkipLayerNormalization.
@@ -163,6 +168,7 @@ struct SkipLayerNormalizationOutputDims {
   ::gradsmith::Dims Y = {};
   ::gradsmith::Dims mean = {};
   ::gradsmith::Dims inv_std = {};
+  ::gradsmith::Dims total = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -172,6 +178,7 @@ Result<SkipLayerNormalizationOutputDims> InferShapes(
 
 }  // namespace gradsmith
 
+#pragma pop_macro("total")
 #pragma pop_macro("skip")
 #pragma pop_macro("mean")
 #pragma pop_macro("inv_std")

@@ -86,6 +86,8 @@ from gradsmith._ops.max_grad_op import MaxGradResult, max_grad
 from gradsmith._ops.max_pool_op import MaxPoolResult, max_pool
 from gradsmith._ops.max_pool_grad_op import MaxPoolGradResult, max_pool_grad
 from gradsmith._ops.max_pool_xy_grad_op import MaxPoolXYGradResult, max_pool_xy_grad
+from gradsmith._ops.mean_variance_normalization_op import MeanVarianceNormalizationResult, mean_variance_normalization
+from gradsmith._ops.mean_variance_normalization_grad_op import MeanVarianceNormalizationGradResult, mean_variance_normalization_grad
 from gradsmith._ops.min_op import MinResult, min
 from gradsmith._ops.min_grad_op import MinGradResult, min_grad
 from gradsmith._ops.mish_op import MishResult, mish
@@ -125,6 +127,7 @@ from gradsmith._ops.sin_grad_op import SinGradResult, sin_grad
 from gradsmith._ops.sinh_op import SinhResult, sinh
 from gradsmith._ops.sinh_grad_op import SinhGradResult, sinh_grad
 from gradsmith._ops.skip_layer_normalization_op import SkipLayerNormalizationResult, skip_layer_normalization
+from gradsmith._ops.skip_layer_normalization_grad_op import SkipLayerNormalizationGradResult, skip_layer_normalization_grad
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
 from gradsmith._ops.softplus_op import SoftplusResult, softplus
@@ -311,6 +314,10 @@ __all__ = [
     "max_pool_grad",
     "MaxPoolXYGradResult",
     "max_pool_xy_grad",
+    "MeanVarianceNormalizationResult",
+    "mean_variance_normalization",
+    "MeanVarianceNormalizationGradResult",
+    "mean_variance_normalization_grad",
     "MinResult",
     "min",
     "MinGradResult",
@@ -389,6 +396,8 @@ __all__ = [
     "sinh_grad",
     "SkipLayerNormalizationResult",
     "skip_layer_normalization",
+    "SkipLayerNormalizationGradResult",
+    "skip_layer_normalization_grad",
     "SoftmaxResult",
     "softmax",
     "SoftmaxGradResult",
@@ -578,6 +587,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LpNormalization": lp_normalization,
     "LpNormalizationGrad": lp_normalization_grad,
     "SkipLayerNormalization": skip_layer_normalization,
+    "SkipLayerNormalizationGrad": skip_layer_normalization_grad,
+    "MeanVarianceNormalization": mean_variance_normalization,
+    "MeanVarianceNormalizationGrad": mean_variance_normalization_grad,
 }
 
 # What torch.library is told of each operator.
@@ -723,7 +735,10 @@ TORCH_SCHEMAS = {
     "ReduceLogSumExpGrad": "(Tensor dY, Tensor X, Tensor Y, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "LpNormalization": "(Tensor X, *, SymInt axis=-1, SymInt p=2, str? policies=None) -> Tensor",
     "LpNormalizationGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, SymInt p=2, str[]? outputs=None, str? policies=None) -> Tensor[]",
-    "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor)",
+    "SkipLayerNormalizationGrad": "(Tensor dY, Tensor total, Tensor gamma, Tensor mean, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "MeanVarianceNormalization": "(Tensor X, *, float epsilon=1e-09, str? policies=None) -> (Tensor, Tensor, Tensor)",
+    "MeanVarianceNormalizationGrad": "(Tensor dY, Tensor X, Tensor mean, Tensor std_dev, *, float epsilon=1e-09, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
 
 # How many operations of arithmetic a call makes that computes all outputs, from the dims of its tensors and from what

@@ -18,6 +18,9 @@ class SkipLayerNormalizationResult(NamedTuple):
     inv_std: Any
     """1 / sqrt(biased variance of the row + epsilon)"""
 
+    total: Any
+    """X + skip + bias"""
+
 
 _call = _core.Op("SkipLayerNormalization", SkipLayerNormalizationResult).call
 _entered = _policy.entered.get
@@ -32,7 +35,7 @@ def skip_layer_normalization(
     *,
     axis=-1,
     epsilon=1e-05,
-    outputs=("Y", "mean", "inv_std"),
+    outputs=("Y", "mean", "inv_std", "total"),
     out=None,
     context=None,
     **_unknown,
@@ -78,6 +81,9 @@ def skip_layer_normalization(
         inv_std : array of T (*P,)
             1 / sqrt(biased variance of the row + epsilon)
 
+        total : array of T (*P, *S)
+            X + skip + bias
+
     Raises
     ------
     TypeError
@@ -105,6 +111,8 @@ def skip_layer_normalization(
     (6,)
     >>> result.inv_std.shape
     (6,)
+    >>> result.total.shape
+    (6, 24)
     """
     if _unknown:
         raise _arguments.unknown("SkipLayerNormalization", _signature, _unknown)

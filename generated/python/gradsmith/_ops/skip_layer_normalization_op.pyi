@@ -5,12 +5,13 @@ from typing import Generic, Literal, NamedTuple, TypeAlias
 from gradsmith._policy import Context
 from gradsmith._typing import A as _A
 
-_Output: TypeAlias = Literal["Y", "mean", "inv_std"]
+_Output: TypeAlias = Literal["Y", "mean", "inv_std", "total"]
 
 class SkipLayerNormalizationResult(NamedTuple, Generic[_A]):
     Y: _A
     mean: _A | None
     inv_std: _A | None
+    total: _A | None
 
 def skip_layer_normalization(
     X: _A,
@@ -21,7 +22,7 @@ def skip_layer_normalization(
     *,
     axis: int = -1,
     epsilon: float = 1e-05,
-    outputs: _Output | Iterable[_Output] | None = ("Y", "mean", "inv_std"),
+    outputs: _Output | Iterable[_Output] | None = ("Y", "mean", "inv_std", "total"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
 ) -> SkipLayerNormalizationResult[_A]: ...
