@@ -53,6 +53,39 @@ class CudaLayerNormRows : public CudaTest {
     return call;
   }
 
+  /// The same of one type by operators that have formulas. Channels of one image are its rows.
+  OpCall MakeSkip(const Sizes& dims, DataType type) {
+    const Sizes row = {dims.back()};
+    const Sizes rows(dims.begin(), dims.end() - 1);
+    OpCall call{.name = "rows", .op = "SkipLayerNormalization", .types = {type}};
+    call.inputs = {Make(type, dims), Make(type, dims), Make(type, row), nullptr, Make(type, row)};
+    call.outputs = {Make(type, dims), Make(type, rows), nullptr, Make(type, dims)};
+    call.FillInputs(random_);
+    return call;
+  }
+  OpCall MakeSkipGradient(const Sizes& dims, DataType type) {
+    OpCall call = MakeGradient(dims, {type, type, type});
+    call.op = "SkipLayerNormalizationGrad";
+    call.types = {type};
+    return call;
+  }
+  OpCall MakeOfChannels(std::int64_t rows, std::int64_t length, DataType type) {
+    OpCall call{.name = "channels", .op = "MeanVarianceNormalization", .types = {type}};
+    const Sizes dims = {1, rows, length};
+    call.inputs = {Make(type, dims)};
+    call.outputs = {Make(type, dims), Make(type, {rows}), Make(type, {rows})};
+    call.FillInputs(random_);
+    return call;
+  }
+  OpCall MakeGradientOfChannels(std::int64_t rows, std::int64_t length, DataType type) {
+    OpCall call{.name = "channels", .op = "MeanVarianceNormalizationGrad", .types = {type}};
+    const Sizes dims = {1, rows, length};
+    call.inputs = {Make(type, dims), Make(type, dims), Make(type, {rows}), Make(type, {rows})};
+    call.outputs = {Make(type, dims)};
+    call.FillInputs(random_);
+    return call;
+  }
+
   /// The kernels that a gradient's tensors take.
   [[nodiscard]] RowsForm FormOfGradient(const OpCall& call) const {
     const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
@@ -168,22 +201,39 @@ TEST_F(CudaLayerNormRows, NoRowsSumToZero) {
 
 TEST_F(CudaLayerNormRows, LargeMeansAndConstants) {
   constexpr std::size_t kLength = 1000;
-  const Types types = {kFloat, kFloat, kFloat};
-  for (const std::int64_t rows : {std::int64_t{2}, RowsByColumns(kLength, types)}) {
-    OpCall call = MakeForward({rows, kLength}, types);
-    std::size_t next = 0;
-    // Deviations of 1, 2, 3 beside a mean of 2^20; and a constant.
-    call.inputs[0]->Fill([&] {
-      const std::size_t i = next++;
-      return i / kLength % 2 == 0 ? 1048576.0 + static_cast<double>(i % 5) : 0.1;
-    });
-    call.inputs[2]->Fill([] { return 0.0; });
-    RunTwice(call, 4e-6);
-    const std::vector<double> y = call.outputs[0]->GpuValues();
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      ASSERT_EQ(y[i] == 0, i / kLength % 2 == 1 || i % 5 == 2) << i;
+  // Deviations of 1, 2, 3 units beside a large mean: 2^20 and 1, and what half has of 10^4; and a
+  // constant.
+  struct Values {
+    DataType type;
+    double mean;
+    double unit;
+  };
+  for (const Values& values : {Values{kFloat, 1048576, 1}, Values{kHalf, 10000, 8}}) {
+    const Types types = {values.type, values.type, kFloat};
+    for (const std::int64_t rows : {std::int64_t{2}, RowsByColumns(kLength, types)}) {
+      OpCall layer = MakeForward({rows, kLength}, types);
+      layer.inputs[2]->Fill([] { return 0.0; });
+      const OpCall skip = MakeSkip({rows, kLength}, values.type);
+      for (const std::size_t added : {1, 4}) {
+        skip.inputs[added]->Fill([] { return 0.0; });
+      }
+      for (const OpCall& call : {layer, skip, MakeOfChannels(rows, kLength, values.type)}) {
+        std::size_t next = 0;
+        call.inputs[0]->Fill([&] {
+          const std::size_t i = next++;
+          const bool is_constant = i / kLength % 2 == 1;
+          return is_constant ? 0.1 : values.mean + values.unit * static_cast<double>(i % 5);
+        });
+        RunTwice(call, values.type == kFloat ? 4e-6 : 0);
+        const std::vector<double> y = call.outputs[0]->GpuValues();
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          ASSERT_EQ(y[i] == 0, i / kLength % 2 == 1 || i % 5 == 2) << call.Describe() << ", " << i;
+        }
+        const std::vector<double> means = call.outputs[1]->GpuValues();
+        EXPECT_EQ(means[0], values.mean + 2 * values.unit) << call.Describe();
+        EXPECT_EQ(means[1], call.inputs[0]->HostValues()[kLength]) << call.Describe();
+      }
     }
-    EXPECT_EQ(call.outputs[1]->GpuValues()[1], static_cast<double>(0.1F));
   }
 }
 
@@ -232,15 +282,12 @@ TEST_F(CudaLayerNormRows, ByColumnsOfOtherOperators) {
   rms_gradient.inputs = {
       Make(kFloat, dims), Make(kFloat, dims), Make(kFloat, {kLength}), Make(kFloat, {rows})};
   rms_gradient.outputs = {Make(kFloat, dims), Make(kFloat, {kLength})};
-  OpCall skip{.name = "rows", .op = "SkipLayerNormalization", .types = {kFloat}};
-  skip.inputs = {
-      Make(kFloat, dims), Make(kFloat, dims), Make(kFloat, {kLength}), nullptr,
-      Make(kFloat, {kLength})};
-  skip.outputs = {Make(kFloat, dims), Make(kFloat, {rows}), nullptr};
-  for (const OpCall& call : {rms, rms_gradient, skip}) {
+  for (const OpCall& call : {rms, rms_gradient}) {
     call.FillInputs(random_);
     RunTwice(call, 1e-4);
   }
+  RunTwice(MakeSkip(dims, kFloat), 1e-4);
+  RunTwice(MakeSkipGradient(dims, kFloat), 4e-6);
 }
 
 /// Rows of which nothing is found: their elements are first read when outputs are made.
@@ -291,32 +338,39 @@ TEST_F(CudaLayerNormRows, ByColumnsSubsets) {
 }
 
 /// What is no number stays in its row and in its columns, and infinity gives none.
-TEST_F(CudaLayerNormRows, ByColumnsWhereElementsAreNotFinite) {
+TEST_F(CudaLayerNormRows, WhereElementsAreNotFinite) {
   constexpr std::int64_t kLength = 2048;
   const Types types = {kFloat, kFloat, kFloat};
   const std::int64_t rows = RowsByColumns(kLength, types);
-  const OpCall call = MakeGradient({rows, kLength}, types);
   const std::int64_t last = rows - 1;
-  call.inputs[0]->SetOnGpu((3 * kLength) + 5, std::numeric_limits<double>::quiet_NaN());
-  call.inputs[0]->SetOnGpu((last * kLength) + 2047, std::numeric_limits<double>::infinity());
-  call.ResetOutputs();
+  const Sizes dims = {rows, kLength};
   const Context context(OnGpu());
-  ASSERT_TRUE(call.Run(context).ok());
-  ASSERT_TRUE(Synchronize(context).ok());
-  const std::vector<double> dx = call.outputs[0]->GpuValues();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < kLength; ++column) {
-      const bool is_finite = std::isfinite(dx[static_cast<std::size_t>((row * kLength) + column)]);
-      ASSERT_EQ(is_finite, row != 3 && row != last) << row << ", " << column;
+  for (const OpCall& call :
+       {MakeForward(dims, types), MakeSkip(dims, kFloat), MakeOfChannels(rows, kLength, kFloat),
+        MakeGradient(dims, types), MakeSkipGradient(dims, kFloat),
+        MakeGradientOfChannels(rows, kLength, kFloat)}) {
+    SCOPED_TRACE(call.Describe());
+    call.inputs[0]->SetOnGpu((3 * kLength) + 5, std::numeric_limits<double>::quiet_NaN());
+    call.inputs[0]->SetOnGpu((last * kLength) + 2047, std::numeric_limits<double>::infinity());
+    call.ResetOutputs();
+    ASSERT_TRUE(call.Run(context).ok());
+    ASSERT_TRUE(Synchronize(context).ok());
+    const std::vector<double> elements = call.outputs[0]->GpuValues();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const double* const begin = elements.data() + row * kLength;
+      const auto finite =
+          std::count_if(begin, begin + kLength, [](double one) { return std::isfinite(one); });
+      ASSERT_EQ(finite, row == 3 || row == last ? 0 : kLength) << row;
     }
-  }
-  for (std::size_t output = 1; output < 3; ++output) {
-    const std::vector<double> sums = call.outputs[output]->GpuValues();
-    for (std::size_t column = 0; column < sums.size(); ++column) {
-      ASSERT_EQ(std::isfinite(sums[column]), column != 5 && column != 2047) << column;
+    const bool sums_columns = call.inputs.size() == 5 && call.outputs.size() == 3;
+    for (std::size_t output = 1; sums_columns && output < 3; ++output) {
+      const std::vector<double> sums = call.outputs[output]->GpuValues();
+      for (std::size_t column = 0; column < sums.size(); ++column) {
+        ASSERT_EQ(std::isfinite(sums[column]), column != 5 && column != 2047) << column;
+      }
+      EXPECT_TRUE(std::isnan(sums[5]));
+      EXPECT_TRUE(std::isinf(sums[2047]));
     }
-    EXPECT_TRUE(std::isnan(sums[5]));
-    EXPECT_TRUE(std::isinf(sums[2047]));
   }
 }
 
