@@ -75,7 +75,8 @@ def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
         first = _SUFFIXES[bound_type(bound, schedule.first)]
         second = _SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
         suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
-        macro, types = ("_OF_COLUMNS", [first[1], second[1]]) if has_columns else ("_OF", [first[1]])
+        types = [first[1]] if first == second and not has_columns else [first[1], second[1]]
+        macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"
         found.setdefault(suffix, (f"GRADSMITH_ROWS_KERNELS{macro}", [suffix, *types]))
     return list(found.values())
 

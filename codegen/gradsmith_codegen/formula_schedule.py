@@ -314,9 +314,6 @@ class _Scheduler:
 
     def _order_types(self, found: Schedule, other: str, typed: Sequence[Tensor]) -> None:
         """Which of the two is the pattern's first: whichever lets it compute all rows."""
-        if not found.inputs[Role.COLUMN] and not found.outputs[Role.COLUMN]:
-            message = "rows of two types have an input or a sum for each column"
-            raise self._misfit_of_type(typed, other, message)
         pairs = [(bound_type(row, found.first), bound_type(row, other)) for row in self._rows_types()]
         mixed = [pair for pair in pairs if pair[0] is not pair[1]]
         if all(pair in PAIRS for pair in mixed):
@@ -336,14 +333,18 @@ class _Scheduler:
         return tensor in found.inputs[Role.ROW] or tensor in found.outputs[Role.ROW]
 
     def _check_limits(self, found: Schedule) -> None:
-        count, scalars = len(found.operands), len(self._op.scalars) + len(found.counts)
-        place = self._op.at("formulas")
+        count = len(found.operands)
         pattern, most = ("a map has", MAX_MAP_TENSORS) if found.is_map else ("rows have", MAX_ROWS_TENSORS)
         if count > most:
-            raise of_entry(f"{pattern} {most} tensors at most, not {count}", place)
-        if scalars > MAX_SCALARS:
-            message = f"the formulas read {scalars} attributes and counts; {MAX_SCALARS} are given at most"
-            raise misfit(message, place)
+            raise of_entry(f"{pattern} {most} tensors at most, not {count}", self._op.at("formulas"))
+        check_scalars(self._op, found.counts)
+
+
+def check_scalars(op: Op, counts: Sequence[tuple[str, ...]]) -> None:
+    scalars = len(op.scalars) + len(counts)
+    if scalars > MAX_SCALARS:
+        message = f"the formulas read {scalars} attributes and counts; {MAX_SCALARS} are given at most"
+        raise misfit(message, op.at("formulas"))
 
 
 def _by_role(roles: Sequence[tuple[Tensor, Role]]) -> dict[Role, list[Tensor]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import formula_dims, formula_map, formula_schedule, formula_slots
+from . import formula_dims, formula_map, formula_passes, formula_schedule
 from .formula_dims import NamedDims
 from .formula_graph import symbols
 from .formula_misfit import Misfit, Problem
+from .formula_passes import Pass
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
 from .model import Op
@@ -15,39 +16,37 @@ from .model import Op
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How formulas are computed whose tensors have dims by name."""
+    """A pass over memory that computes outputs of formulas whose tensors have dims by name."""
 
     schedule: Schedule
     slots: Slots
     dims: NamedDims
 
 
-def steps_of(op: Op) -> Steps | None:
-    """None where a map has the formulas with dims aligned. Raises Misfit."""
+def steps_of(op: Op) -> tuple[Steps, ...]:
+    """The passes, in order; none where a map has the formulas with dims aligned. Raises Misfit."""
     problems = formula_map.problems(op)
-    schedule = _scheduled(op, problems) if problems else _schedule_of_columns(op)
-    if schedule is None:
-        return None
-    return Steps(schedule, formula_slots.slots_of(schedule), formula_dims.named_dims(op, schedule))
+    passes = _passes(op, problems) if problems else _pass_with_columns(op)
+    return tuple([Steps(one, slots, formula_dims.named_dims(op, one)) for one, slots in passes])
 
 
-def _scheduled(op: Op, problems: list[Problem]) -> Schedule:
-    """The schedule of formulas that are no map by aligned dims, for these reasons. Raises Misfit."""
+def _passes(op: Op, problems: list[Problem]) -> list[Pass]:
+    """Those of formulas that are no map by aligned dims, for these reasons. Raises Misfit."""
     if not formula_schedule.names_dims(op) and not _has_parts(op):
         raise Misfit(problems)
-    return formula_schedule.schedule(op)
+    return formula_passes.passes_of(op)
 
 
-def _schedule_of_columns(op: Op) -> Schedule | None:
+def _pass_with_columns(op: Op) -> list[Pass]:
     """That of formulas with sums over the rows, by the names of their dims: rows make these in one pass,
     quicker than a map, which is left to all others."""
     if not formula_schedule.names_dims(op):
-        return None
+        return []
     try:
-        schedule = formula_schedule.schedule(op)
+        found = formula_passes.pass_of(op)
     except Misfit:
-        return None
-    return schedule if schedule.outputs[Role.COLUMN] else None
+        return []
+    return [found] if found[0].outputs[Role.COLUMN] else []
 
 
 def _has_parts(op: Op) -> bool:

@@ -147,6 +147,48 @@ class CountedArguments:
 
 
 @dataclass(frozen=True)
+class RowsPass:
+    """A pass of rows over memory, which gives some of an operator's outputs or all."""
+
+    op: model.Op
+    first_functor: str
+    steps: Steps
+    place: int
+
+    @property
+    def mark(self) -> str:
+        """What tells its names from those of the first pass."""
+        return str(self.place + 1) if self.place else ""
+
+    @property
+    def name(self) -> str:
+        """By which its kernels are found; none that an operator can have, behind the first."""
+        return f"{self.op.name}_{self.mark}" if self.place else self.op.name
+
+    @property
+    def functor(self) -> str:
+        return f"{self.first_functor}{self.mark}"
+
+    @cached_property
+    def functor_parts(self) -> Functor:
+        return formula_rows_cpp.functor(self.op, self.steps.schedule, self.steps.slots)
+
+    @cached_property
+    def kernels(self) -> list[tuple[str, list[str]]]:
+        """The macros that make its kernels, with what they are given behind the functor."""
+        return formula_rows_cpp.kernels(self.op, self.steps.schedule)
+
+    @property
+    def operands(self) -> list[model.Tensor]:
+        """In the pattern's order."""
+        return self.steps.schedule.operands
+
+    @property
+    def input_count(self) -> int:
+        return len([one for one in self.steps.dims.operands if not one.is_output])
+
+
+@dataclass(frozen=True)
 class OpPlan:
     """An op with everything that its header, stub, tests and page say of it."""
 
@@ -214,49 +256,50 @@ class OpPlan:
         return f"{self.name}Formula"
 
     @cached_property
-    def steps(self) -> Steps | None:
-        """How the formulas are computed where they name dims."""
-        return steps_of(self.op) if self.op.formulas else None
-
-    @property
-    def _named_steps(self) -> Steps:
-        if self.steps is None:
-            raise ValueError(f"the formulas of {self.name} name no dims")
-        return self.steps
+    def steps(self) -> tuple[Steps, ...]:
+        """How the formulas are computed where they name dims: by a map, or by passes of rows."""
+        return steps_of(self.op) if self.op.formulas else ()
 
     @property
     def has_rows(self) -> bool:
         """The formulas are computed by the pattern `rows`."""
-        return bool(self.steps and not self.steps.schedule.is_map)
+        return bool(self.steps and not self.steps[0].schedule.is_map)
+
+    @cached_property
+    def passes(self) -> list[RowsPass]:
+        """Those of rows."""
+        if not self.has_rows:
+            return []
+        return [RowsPass(self.op, self.functor, steps, place) for place, steps in enumerate(self.steps)]
+
+    @property
+    def mark(self) -> str:
+        """As of a pass: a map is the only one."""
+        return ""
 
     @property
     def has_map_sums(self) -> bool:
         return self.op.has_sums and not self.steps
 
+    @property
+    def _counts(self) -> list[tuple[str, ...]]:
+        """Of dims, which formulas are given; the same in all passes."""
+        return self.steps[0].schedule.counts if self.steps else []
+
     @cached_property
     def functor_body(self) -> list[str]:
         """The statements of a map's functor."""
-        return formula_cpp.functor_body(self.op, self.steps.schedule.counts if self.steps else ())
-
-    @cached_property
-    def rows_functor(self) -> Functor:
-        steps = self._named_steps
-        return formula_rows_cpp.functor(self.op, steps.schedule, steps.slots)
-
-    @cached_property
-    def rows_kernels(self) -> list[tuple[str, list[str]]]:
-        """The macros that make the kernels of rows, with what they are given behind the functor."""
-        return formula_rows_cpp.kernels(self.op, self._named_steps.schedule)
+        return formula_cpp.functor_body(self.op, self._counts)
 
     @property
     def scalar_count(self) -> int:
         """How many numbers formulas are given: attributes, and counts of dims."""
-        return len(self.op.scalars) + (len(self.steps.schedule.counts) if self.steps else 0)
+        return len(self.op.scalars) + len(self._counts)
 
     @property
     def operands(self) -> list[model.Tensor]:
-        """What the formulas read and write, in the pattern's order."""
-        return self.steps.schedule.operands if self.steps else [*self.op.read_inputs, *self.op.outputs]
+        """What a map reads and writes, in the pattern's order."""
+        return self.steps[0].schedule.operands if self.steps else [*self.op.read_inputs, *self.op.outputs]
 
     @property
     def masks(self) -> str:
@@ -277,7 +320,7 @@ class OpPlan:
     @cached_property
     def named_oracle(self) -> NamedFormulaData:
         """The same where formulas name dims."""
-        return formula_data.named(self.op, self.forward, self._named_steps.schedule.whole)
+        return formula_data.named(self.op, self.forward, self.steps[0].schedule.whole)
 
     @cached_property
     def family(self) -> str:

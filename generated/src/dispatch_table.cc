@@ -1024,9 +1024,23 @@ constinit const std::int32_t kEntryLine = 2318;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
+// ops.yaml:2339
+namespace generated::instance_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2339;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::instance_normalization_stub
+
+// ops.yaml:2371
+namespace generated::instance_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2371;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::instance_normalization_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 145> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 147> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1317,6 +1331,10 @@ constinit const std::array<std::span<const Row>, 145> kDispatchTable = {
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
     // ops.yaml:2318
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
+    // ops.yaml:2339
+    std::span<const Row>(generated::instance_normalization_stub::kRows),
+    // ops.yaml:2371
+    std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
 };
 
 }  // namespace

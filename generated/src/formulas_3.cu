@@ -10,6 +10,7 @@
 #undef Celu
 #undef Erf
 #undef FastGelu
+#undef InstanceNormalizationGrad
 #undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
@@ -49,5 +50,58 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalization,
     gradsmith::generated::LpNormalizationFormula,
+    bf16,
+    __nv_bfloat16)
+// ops.yaml: InstanceNormalizationGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad_2,
+    gradsmith::generated::InstanceNormalizationGradFormula2,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad_2,
+    gradsmith::generated::InstanceNormalizationGradFormula2,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad_2,
+    gradsmith::generated::InstanceNormalizationGradFormula2,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad_2,
+    gradsmith::generated::InstanceNormalizationGradFormula2,
     bf16,
     __nv_bfloat16)

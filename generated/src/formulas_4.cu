@@ -10,6 +10,7 @@
 #undef GeGlu
 #undef GeluGrad
 #undef GluGrad
+#undef InstanceNormalization
 #undef Log1pGrad
 #undef MeanVarianceNormalization
 #undef MinGrad
@@ -114,5 +115,26 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
     gradsmith::generated::MeanVarianceNormalizationFormula,
+    bf16,
+    __nv_bfloat16)
+// ops.yaml: InstanceNormalization, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalization,
+    gradsmith::generated::InstanceNormalizationFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalization,
+    gradsmith::generated::InstanceNormalizationFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalization,
+    gradsmith::generated::InstanceNormalizationFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalization,
+    gradsmith::generated::InstanceNormalizationFormula,
     bf16,
     __nv_bfloat16)

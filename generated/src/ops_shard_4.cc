@@ -30,6 +30,7 @@
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/ops/glu_grad.h"
+#include "gradsmith/ops/instance_normalization.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/log1p_grad.h"
 #include "gradsmith/ops/mean_variance_normalization.h"
@@ -59,6 +60,7 @@
 #undef GeluGrad
 #undef GlobalAveragePool
 #undef GluGrad
+#undef InstanceNormalization
 #undef LayerNormalizationGrad
 #undef Log1pGrad
 #undef MeanVarianceNormalization
@@ -6758,6 +6760,670 @@ Result<MeanVarianceNormalizationOutputDims> InferShapes(
   out.Y = (*dims)[0];
   out.mean = (*dims)[1];
   out.std_dev = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: InstanceNormalization, line 1 of the entry
+namespace generated::instance_normalization_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::InstanceNormalizationAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: InstanceNormalization, line 20 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: InstanceNormalization, line 21 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: InstanceNormalization, line 22 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 1,
+        .max_length = 6,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [N, C]
+constexpr std::array<DimSpec, 2> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: InstanceNormalization, line 12 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: InstanceNormalization, line 13 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: InstanceNormalization, line 14 of the entry
+    TensorSpec{
+        .name = "B",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: InstanceNormalization, line 16 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 0,
+    },
+    // ops.yaml: InstanceNormalization, line 17 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[N, C]",
+    },
+    // ops.yaml: InstanceNormalization, line 18 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[N, C]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: InstanceNormalization, line 24 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "InstanceNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::InstanceNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "X",
+    // 1
+    "scale",
+    // 2
+    "B",
+    // 3
+    "Y",
+    // 4
+    "mean",
+    // 5
+    "inv_std",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "InstanceNormalization",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<InstanceNormalizationFormula>,
+};
+
+// The dims of inputs[0] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0, 1}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b100, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<InstanceNormalizationFormula>(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b100, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_, typename T1_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::InstanceNormalizationInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::InstanceNormalizationOutputs<T_, T1_, T2_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.scale.ref();
+  in[2] = inputs.B.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.mean.ref();
+  out[2] = outputs.inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::instance_normalization_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status InstanceNormalization<float, float, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<float, float, float>& inputs,
+    const InstanceNormalizationOutputs<float, float, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status InstanceNormalization<double, double, double>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<double, double, double>& inputs,
+    const InstanceNormalizationOutputs<double, double, double>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status InstanceNormalization<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const InstanceNormalizationOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status InstanceNormalization<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const InstanceNormalizationOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status InstanceNormalization<MLFloat16, float, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<MLFloat16, float, float>& inputs,
+    const InstanceNormalizationOutputs<MLFloat16, float, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status InstanceNormalization<BFloat16, float, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<BFloat16, float, float>& inputs,
+    const InstanceNormalizationOutputs<BFloat16, float, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status InstanceNormalization<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<MLFloat16, MLFloat16, float>& inputs,
+    const InstanceNormalizationOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status InstanceNormalization<BFloat16, BFloat16, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<BFloat16, BFloat16, float>& inputs,
+    const InstanceNormalizationOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status InstanceNormalization<float, MLFloat16, float>(
+    const Context& context,
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputs<float, MLFloat16, float>& inputs,
+    const InstanceNormalizationOutputs<float, MLFloat16, float>& outputs) {
+  return generated::instance_normalization_stub::CallTyped(8, context, attributes, inputs, outputs);
+}
+
+Result<InstanceNormalizationOutputDims> InferShapes(
+    const InstanceNormalizationAttributes& attributes,
+    const InstanceNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.scale};
+  in[2] = {DataType::kFloat, nullptr, inputs.B};
+  const OpSchema& schema = generated::instance_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("InstanceNormalization: ");
+  }
+  InstanceNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.mean = (*dims)[1];
+  out.inv_std = (*dims)[2];
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "gradsmith/ops/conv_transpose.h"
 #include "gradsmith/ops/erf.h"
 #include "gradsmith/ops/fast_gelu.h"
+#include "gradsmith/ops/instance_normalization_grad.h"
 #include "gradsmith/ops/log_softmax.h"
 #include "gradsmith/ops/lp_normalization.h"
 #include "gradsmith/ops/max_grad.h"
@@ -30,11 +31,14 @@
 #undef ConvTranspose
 #undef Erf
 #undef FastGelu
+#undef InstanceNormalizationGrad
 #undef LogSoftmax
 #undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
 #undef ReduceLogSumExpGrad
+#undef T1_
+#undef T2_
 #undef T_
 #undef Tan
 #undef W
@@ -46,15 +50,20 @@
 #undef coerced
 #undef dA
 #undef dB
+#undef dBias
+#undef dScale
 #undef dX
 #undef dY
 #undef dilations
 #undef group
+#undef inv_std
 #undef kernel_shape
+#undef mean
 #undef output_padding
 #undef output_shape
 #undef p
 #undef pads
+#undef scale
 #undef strides
 
 namespace gradsmith::support {
@@ -2705,5 +2714,280 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace lp_normalization_tests
+
+// ops.yaml: InstanceNormalizationGrad, line 1 of the entry
+namespace instance_normalization_grad_tests {
+namespace {
+
+template <typename T_, typename T1_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::InstanceNormalizationGradInputs<T_, T1_, T2_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.scale = call.Input<T1_>(2);
+  inputs.mean = call.Input<T2_>(3);
+  inputs.inv_std = call.Input<T2_>(4);
+  ::gradsmith::InstanceNormalizationGradOutputs<T_, T1_, T2_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dScale = call.Output<T1_>(1);
+  outputs.dBias = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::InstanceNormalizationGradAttributes>();
+  return ::gradsmith::InstanceNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::InstanceNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.scale = call.required[2];
+  inputs.mean = call.required[3];
+  inputs.inv_std = call.required[4];
+  const auto& attributes = call.Attributes<::gradsmith::InstanceNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  dims.push_back(outputs->dScale);
+  dims.push_back(outputs->dBias);
+  return dims;
+}
+
+// ops.yaml: InstanceNormalization, line 27 of the entry
+const ::gradsmith::InstanceNormalizationGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 4, 6}},
+            {"X", {3, 5, 4, 6}},
+            {"scale", {5}},
+            {"mean", {3, 5}},
+            {"inv_std", {3, 5}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 4, 6}},
+            {"dScale", {5}},
+            {"dBias", {5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: InstanceNormalization, line 28 of the entry
+const ::gradsmith::InstanceNormalizationGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 4, 7}},
+            {"X", {2, 4, 7}},
+            {"scale", {4}},
+            {"mean", {2, 4}},
+            {"inv_std", {2, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 4, 7}},
+            {"dScale", {4}},
+            {"dBias", {4}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: InstanceNormalization, line 29 of the entry
+const ::gradsmith::InstanceNormalizationGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4, 5}},
+            {"X", {2, 3, 4, 5}},
+            {"scale", {3}},
+            {"mean", {2, 3}},
+            {"inv_std", {2, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4, 5}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: InstanceNormalization, line 30 of the entry
+const ::gradsmith::InstanceNormalizationGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {3, 8, 2, 5}},
+            {"X", {3, 8, 2, 5}},
+            {"scale", {8}},
+            {"mean", {3, 8}},
+            {"inv_std", {3, 8}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 8, 2, 5}},
+            {"dScale", {8}},
+            {"dBias", {8}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: InstanceNormalization, line 31 of the entry
+const ::gradsmith::InstanceNormalizationGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 3, 2}},
+            {"X", {0, 3, 2}},
+            {"scale", {3}},
+            {"mean", {0, 3}},
+            {"inv_std", {0, 3}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 3, 2}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // no_images
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<float, MLFloat16, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "input", .name = "mean"},
+    // 2
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "inv_std"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "input", .name = "scale"},
+    // 6
+    {.operation = "multiply", .arguments = {5, 3}},
+    // 7
+    {.operation = "input", .name = "dY"},
+    // 8
+    {.operation = "mean", .arguments = {7}, .over = {"D"}},
+    // 9
+    {.operation = "subtract", .arguments = {7, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {7, 4}},
+    // 11
+    {.operation = "mean", .arguments = {10}, .over = {"D"}},
+    // 12
+    {.operation = "multiply", .arguments = {4, 11}},
+    // 13
+    {.operation = "subtract", .arguments = {9, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {6, 13}},
+    // 15
+    {.operation = "sum", .arguments = {10}, .over = {"D", "N"}},
+    // 16
+    {.operation = "sum", .arguments = {7}, .over = {"D", "N"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"N", "C", "D"}},
+            {"X", {"N", "C", "D"}},
+            {"scale", {"C"}},
+            {"mean", {"N", "C"}},
+            {"inv_std", {"N", "C"}},
+            {"dX", {"N", "C", "D"}},
+            {"dScale", {"C"}},
+            {"dBias", {"C"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 14},
+            {.name = "dScale", .node = 15},
+            {.name = "dBias", .node = 16},
+        },
+});
+
+const OpTests kTests = {
+    .op = "InstanceNormalizationGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace instance_normalization_grad_tests
 
 }  // namespace gradsmith::support

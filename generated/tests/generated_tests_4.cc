@@ -10,6 +10,7 @@
 #include "gradsmith/ops/gelu_grad.h"
 #include "gradsmith/ops/global_average_pool.h"
 #include "gradsmith/ops/glu_grad.h"
+#include "gradsmith/ops/instance_normalization.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/log1p_grad.h"
 #include "gradsmith/ops/mean_variance_normalization.h"
@@ -38,6 +39,7 @@
 #undef GeluGrad
 #undef GlobalAveragePool
 #undef GluGrad
+#undef InstanceNormalization
 #undef LayerNormalizationGrad
 #undef Log1pGrad
 #undef MeanVarianceNormalization
@@ -3735,5 +3737,264 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace mean_variance_normalization_tests
+
+// ops.yaml: InstanceNormalization, line 1 of the entry
+namespace instance_normalization_tests {
+namespace {
+
+template <typename T_, typename T1_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::InstanceNormalizationInputs<T_, T1_, T2_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.scale = call.Input<T1_>(1);
+  inputs.B = call.Input<T1_>(2);
+  ::gradsmith::InstanceNormalizationOutputs<T_, T1_, T2_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.mean = call.Output<T2_>(1);
+  outputs.inv_std = call.Output<T2_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::InstanceNormalizationAttributes>();
+  return ::gradsmith::InstanceNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::InstanceNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.scale = call.required[1];
+  inputs.B = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::InstanceNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->mean);
+  dims.push_back(outputs->inv_std);
+  return dims;
+}
+
+// ops.yaml: InstanceNormalization, line 27 of the entry
+const ::gradsmith::InstanceNormalizationAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 4, 6}},
+            {"scale", {5}},
+            {"B", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 4, 6}},
+            {"mean", {3, 5}},
+            {"inv_std", {3, 5}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: InstanceNormalization, line 28 of the entry
+const ::gradsmith::InstanceNormalizationAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 4, 7}},
+            {"scale", {4}},
+            {"B", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 4, 7}},
+            {"mean", {2, 4}},
+            {"inv_std", {2, 4}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: InstanceNormalization, line 29 of the entry
+const ::gradsmith::InstanceNormalizationAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4, 5}},
+            {"scale", {3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4, 5}},
+            {"mean", {2, 3}},
+            {"inv_std", {2, 3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: InstanceNormalization, line 30 of the entry
+const ::gradsmith::InstanceNormalizationAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {3, 8, 2, 5}},
+            {"scale", {8}},
+            {"B", {8}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 8, 2, 5}},
+            {"mean", {3, 8}},
+            {"inv_std", {3, 8}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: InstanceNormalization, line 31 of the entry
+const ::gradsmith::InstanceNormalizationAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 3, 2}},
+            {"scale", {3}},
+            {"B", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 3, 2}},
+            {"mean", {0, 3}},
+            {"inv_std", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // channels_last
+    &kCase3,
+    // no_images
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<float, MLFloat16, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: InstanceNormalization, line 24 of the entry
+    {"epsilon", 1e-05},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "mean", .arguments = {0}, .over = {"D"}},
+    // 2
+    {.operation = "variance", .arguments = {0}, .over = {"D"}},
+    // 3
+    {.operation = "attribute", .name = "epsilon"},
+    // 4
+    {.operation = "add", .arguments = {2, 3}},
+    // 5
+    {.operation = "rsqrt", .arguments = {4}},
+    // 6
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 7
+    {.operation = "multiply", .arguments = {6, 5}},
+    // 8
+    {.operation = "input", .name = "scale"},
+    // 9
+    {.operation = "multiply", .arguments = {7, 8}},
+    // 10
+    {.operation = "input", .name = "B"},
+    // 11
+    {.operation = "add", .arguments = {9, 10}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"X", {"N", "C", "D"}},
+            {"scale", {"C"}},
+            {"B", {"C"}},
+            {"Y", {"N", "C", "D"}},
+            {"mean", {"N", "C"}},
+            {"inv_std", {"N", "C"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 11},
+            {.name = "mean", .node = 1},
+            {.name = "inv_std", .node = 5},
+        },
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+});
+
+const OpTests kTests = {
+    .op = "InstanceNormalization",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace instance_normalization_tests
 
 }  // namespace gradsmith::support

@@ -79,7 +79,7 @@ TensorRef NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, u
   return spread;
 }
 
-void SpreadOperands(
+bool SpreadOperands(
     const NamedDims& dims,
     unsigned of_row,
     const RowsCounts& counts,
@@ -88,6 +88,7 @@ void SpreadOperands(
     std::span<const TensorRef> outputs,
     std::span<TensorRef> spread) {
   constexpr unsigned kAll = ~0U;
+  bool is_wanted = false;
   for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
     const bool is_output = i >= counts.all_inputs();
     const auto argument = static_cast<std::size_t>(operands[i].argument);
@@ -101,7 +102,9 @@ void SpreadOperands(
       names = place < elements + columns ? of_row : ~of_row;
     }
     spread[i] = dims.Spread(tensor, operands[i].names, names);
+    is_wanted = is_wanted || (is_output && tensor.present);
   }
+  return is_wanted;
 }
 
 }  // namespace gradsmith::internal

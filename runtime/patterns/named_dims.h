@@ -50,9 +50,9 @@ class NamedDims {
   IntList begins_;
 };
 
-/// SpreadOperands makes the operands of the pattern `rows` for a call, in the pattern's order.
-/// `of_row` are the names of the dims that make a row.
-void SpreadOperands(
+/// SpreadOperands makes the operands of the pattern `rows` for a call, in the pattern's order, and
+/// returns whether an output is wanted. `of_row` are the names of the dims that make a row.
+bool SpreadOperands(
     const NamedDims& dims,
     unsigned of_row,
     const RowsCounts& counts,

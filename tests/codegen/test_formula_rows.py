@@ -39,6 +39,8 @@ Y = "Y: {type: T, like: X}"
 OF_ROW = 'Z: {type: T, shape: ["*P"]}'
 OF_COLUMN = 'W: {type: T, shape: ["*S"]}'
 SCALE = 'scale: {type: T, shape: ["*S"]}'
+OF_ALL = 'V: {type: T, shape: ["*P", "*S"]}'
+ALSO_ALL = 'A: {type: T, shape: ["*P", "*S"]}'
 MEAN = 'm: {type: T, shape: ["*P"]}'
 
 
@@ -63,8 +65,7 @@ def op_of(formulas: tuple[str, ...], outputs: tuple[str, ...], inputs: tuple[str
 
 
 def steps(op: Op) -> Steps:
-    found = steps_of(op)
-    assert found
+    (found,) = steps_of(op)
     return found
 
 
@@ -164,12 +165,47 @@ def test_types_that_differ() -> None:
     assert formula_rows_cpp.kernels(op, schedule) == [
         ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", ["f16_f32", "__half", "float"])
     ]
+    op = op_of(("Y: X * m - mean(X, S)",), (Y,), ("m: {type: T1, like: X}",), types=", T1: float")
+    assert formula_rows_cpp.kernels(op, steps(op).schedule) == [
+        ("GRADSMITH_ROWS_KERNELS_OF_TWO", ["f16_f32", "__half", "float"])
+    ]
 
 
 def test_counts_are_given() -> None:
     op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
     assert steps(op).schedule.counts == [("P",)]
     assert lines(functor(op), "Finish") == ["results[0] = results[0] / row.length / row.scalars[0];"]
+
+
+def test_outputs_that_reduce_over_other_dims_have_passes_of_their_own() -> None:
+    op = op_of(("Y: X - mean(X, S)", "W: max(X, P)", "Z: sum(X, S)", "V: X * 2"), (Y, OF_COLUMN, OF_ROW, OF_ALL))
+    assert [[one.name for one in each.schedule.operands] for each in steps_of(op)] == [["X", "Y", "V", "Z"], ["X", "W"]]
+    assert [each.schedule.over for each in steps_of(op)] == [{"S"}, {"P"}]
+
+
+def test_a_pass_that_writes_in_place_comes_last() -> None:
+    in_place = "Y: {type: T, like: X, in_place_of: X}"
+    op = op_of(("Y: X - mean(X, S)", "W: max(X, P)"), (in_place, OF_COLUMN))
+    assert [[one.name for one in each.schedule.operands] for each in steps_of(op)] == [["X", "W"], ["X", "Y"]]
+    found = problems(
+        ("Y: X - mean(X, S)", "V: A - mean(A, P)"), (in_place, OF_ALL.replace("}", ", in_place_of: A}")), (ALSO_ALL,)
+    )
+    assert found == [
+        "G810 the formulas fit no pattern: 'V' needs a pass of its own, which may read the input whose place 'Y' takes"
+    ]
+
+
+def test_passes_are_given_the_same_counts() -> None:
+    op = op_of(("Y: X - sum(X, S) / count(P)", "W: max(X, P) * count(S)"), (Y, OF_COLUMN))
+    assert [each.schedule.counts for each in steps_of(op)] == [[("P",), ("S",)]] * 2
+
+
+def test_a_pass_reads_a_tensor_with_all_dims() -> None:
+    turned = 'A: {type: T, shape: ["*S", "*P"]}'
+    assert problems(("Y: X - mean(X, S)", "W: max(A, P)"), (Y, OF_COLUMN), (turned,)) == [
+        "G810 the formulas fit no pattern: 'W' needs a pass of its own, which reads no tensor with all dims in their "
+        "order"
+    ]
 
 
 def test_what_fits_no_pattern() -> None:
@@ -180,7 +216,7 @@ def test_what_fits_no_pattern() -> None:
     assert problems(("Z: X * 2",), (OF_ROW,)) == [
         "G810 'Z' of [*P] lacks 'S', which its formula has; reduce over it: 'sum(..., S)'"
     ]
-    assert problems(("Y: X - mean(X, S)", "W: max(X, P)"), (Y, OF_COLUMN))[0].startswith("G810 over the rows, 'P', no")
+    assert problems(("W: max(X - mean(X, S), P)",), (OF_COLUMN,))[0].startswith("G810 over the rows, 'P', no")
     assert problems(("y: X - mean(X, S)", "Y: y", "W: sum(y, P)"), (Y, OF_COLUMN)) == [
         "G810 what is summed over the rows is made of no other reduction, as 'mean' over 'S' is; let it be an input"
     ]

@@ -18,6 +18,7 @@ from formula_language import IN_DOUBLE, OPS, SYMBOLIC, Words, defaults, evaluate
 
 GRADIENTS = [name for name in gradients() if has_rows(OPS[name])]
 SIZES = (2, 3, 1)  # of the dims of the largest tensor; further ones have one place
+OTHER_SIZES = {"InstanceNormalization": (2, 1, 2)}  # of forward operators that reduce the last dim alone
 POINTS = 12
 
 
@@ -43,7 +44,8 @@ class Sizes:
     def __init__(self, op: Any) -> None:
         shapes = [dims_of(op, tensor) for tensor in (*op["inputs"].values(), *op["outputs"].values())]
         largest = max(shapes, key=len)
-        self.by_name = dict(zip(largest, (*SIZES, *[1] * len(largest)), strict=False))
+        sizes = OTHER_SIZES.get(op["name"], SIZES)
+        self.by_name = dict(zip(largest, (*sizes, *[1] * len(largest)), strict=False))
 
     def places(self, dims: Iterable[str]) -> list[dict[str, int]]:
         names = list(dims)

@@ -37,3 +37,9 @@ def differentiated(function: Any, inputs: list[Any], gradient: Any) -> tuple[Any
 
     results, gradients = jax.jit(run)(*(np.asarray(one).astype("float64") for one in (*inputs, gradient)))
     return results, gradients
+
+
+def row_axes(rank: int, axis: int, coerced: bool) -> tuple[int, ...]:
+    """The dims of a row."""
+    first = axis % rank
+    return tuple(range(first, rank if coerced else first + 1))

@@ -19,8 +19,9 @@ pytest.importorskip("hypothesis")
 
 import draws  # noqa: E402 - after the check that what it needs is there
 from hypothesis import HealthCheck, event, given, settings  # noqa: E402
-from jax_peer import TOLERANCES, differentiated, equal, jax, near  # noqa: E402
+from jax_peer import TOLERANCES, differentiated, equal, jax, near, row_axes  # noqa: E402
 from test_formulas_against_jax import COMPARED  # noqa: E402
+from test_norms_against_jax import NORMS  # noqa: E402
 
 lax, jnp = jax.lax, jax.numpy
 
@@ -275,12 +276,6 @@ def test_global_pooling(dims: tuple[int, ...], dtype: str) -> None:
     near(gradsmith.global_average_pool_grad(dy, x).dX, expected, tolerance)
 
 
-def row_axes(rank: int, axis: int, coerced: bool) -> tuple[int, ...]:
-    """The dims of a row."""
-    first = axis % rank
-    return tuple(range(first, rank if coerced else first + 1))
-
-
 SOFTMAX = {"softmax": jax.nn.softmax, "log_softmax": jax.nn.log_softmax}
 
 
@@ -308,53 +303,6 @@ def test_softmax(name: str, dtype: str, dims: tuple[int, ...], axis: int, coerce
     near(got, y, TOLERANCES[dtype])
     given = np.asarray(y).astype(got.dtype)
     near(getattr(gradsmith, f"{name}_grad")(dy, given, **attributes).dX, expected, TOLERANCES[dtype])
-
-
-def layer_norm(x: Any, scale: Any, b: Any, axis: int, simplified: bool) -> tuple[Any, tuple[Any, Any]]:
-    axes = row_axes(x.ndim, axis, True)
-    mean = jnp.zeros(x.shape[: axes[0]]) if simplified else x.mean(axes)
-    shape = (*mean.shape, *[1] * len(axes))
-    deviation = x - mean.reshape(shape)
-    inv_std = 1 / jnp.sqrt((deviation * deviation).mean(axes) + 1e-5)
-    return deviation * inv_std.reshape(shape) * scale + b, (mean, inv_std)
-
-
-LAYER_NORM_TYPES = [
-    ("float32", "float32", "float32"),
-    ("float64", "float64", "float64"),
-    ("float16", "float16", "float16"),
-    ("bfloat16", "bfloat16", "float32"),
-    ("float16", "float32", "float32"),
-    ("float32", "float16", "float32"),
-]
-
-
-@pytest.mark.parametrize("simplified", [False, True])
-@pytest.mark.parametrize("types", LAYER_NORM_TYPES)
-@pytest.mark.parametrize(("dims", "axis"), [((3, 1021), -1), ((2, 3, 4, 5), 2), ((4, 6), 0), ((0, 7), 1)])
-def test_layer_normalization(dims: tuple[int, ...], axis: int, types: tuple[str, ...], simplified: bool) -> None:
-    random = np.random.default_rng(len(dims))
-    first, second, statistics = (np.dtype(one) for one in types)
-    tolerance = max(TOLERANCES[one.name] for one in (first, second, statistics))
-    row = dims[axis % len(dims) :]
-    x, dy = random.normal(1, 2, dims).astype(first), random.normal(0, 1, dims).astype(second)
-    scale, b = (random.normal(1, 0.5, row).astype(second) for _ in range(2))
-    b = b * 0 if simplified else b
-    (y, mean, inv_std), gradients = differentiated(
-        lambda x, scale, b: layer_norm(x, scale, b, axis, simplified), [x, scale, b], dy
-    )
-    saved = [np.asarray(one).astype(statistics) for one in (mean, inv_std)]
-    if simplified:
-        got = gradsmith.simplified_layer_normalization(x, scale, axis=axis)
-        result: Any = gradsmith.simplified_layer_normalization_grad(dy, x, scale, saved[1], axis=axis)
-    else:
-        got = gradsmith.layer_normalization(x, scale, b, axis=axis)
-        near(got.mean, mean, tolerance)
-        result = gradsmith.layer_normalization_grad(dy, x, scale, *saved, axis=axis)
-    near(got.Y, y, tolerance)
-    near(got.inv_std, inv_std, tolerance)
-    for one, expected in zip(result, gradients, strict=False):
-        near(one, expected, tolerance)
 
 
 def lp_normalized(x: Any, axis: int) -> Any:
@@ -385,44 +333,6 @@ def test_reductions(name: str, dtype: str, dims: tuple[int, ...], axis: int) -> 
     near(getattr(gradsmith, f"{name}_grad")(dy, x, *given, axis=axis).dX, expected, TOLERANCES[dtype])
 
 
-def test_skip_layer_normalization() -> None:
-    random = np.random.default_rng(1)
-    x, skip = (random.normal(1, 2, (5, 24)) for _ in range(2))
-    gamma, beta, bias = (random.normal(1, 0.5, 24) for _ in range(3))
-    got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias)
-    y, (mean, inv_std) = layer_norm(jnp.asarray(x + skip + bias), gamma, beta, -1, False)
-    for one, expected in zip(got, (y, mean, inv_std, x + skip + bias), strict=True):
-        near(one, expected, TOLERANCES["float64"])
-    dy = random.normal(0, 1, x.shape)
-
-    def forward(*given: Any) -> Any:
-        x, skip, gamma, beta, bias = given
-        return layer_norm(x + skip + bias, gamma, beta, -1, False)
-
-    _, (dx, dskip, dgamma, dbeta, dbias) = differentiated(forward, [x, skip, gamma, beta, bias], dy)
-    back = gradsmith.skip_layer_normalization_grad(dy, got.total, gamma, got.mean, got.inv_std)
-    found = (back.dX, back.dX, back.dGamma, back.dBeta, back.dX.sum(0))
-    for one, expected in zip(found, (dx, dskip, dgamma, dbeta, dbias), strict=True):
-        near(one, expected, TOLERANCES["float64"])
-
-
-@pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize("dims", [(9, 4), (3, 5, 4, 6), (2, 1, 33), (4, 0, 3)])
-def test_mean_variance_normalization(dims: tuple[int, ...], dtype: str) -> None:
-    random = np.random.default_rng(len(dims))
-    x, dy = (random.normal(1, 2, dims).astype(np.dtype(dtype)) for _ in range(2))
-    axes = (0, *range(2, len(dims)))
-
-    def forward(x: Any) -> Any:
-        return (x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 0.25), ()
-
-    (y,), (expected,) = differentiated(forward, [x], dy)
-    got = gradsmith.mean_variance_normalization(x, epsilon=0.25)
-    near(got.Y, y, TOLERANCES[dtype])
-    back = gradsmith.mean_variance_normalization_grad(dy, x, got.mean, got.std_dev, epsilon=0.25)
-    near(back.dX, expected, TOLERANCES[dtype])
-
-
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}
@@ -434,9 +344,6 @@ def test_every_operator_is_compared() -> None:
     compared |= {
         op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}
     }
-    compared |= {"SkipLayerNormalization", "SkipLayerNormalizationGrad"}
-    compared |= {"MeanVarianceNormalization", "MeanVarianceNormalizationGrad"}
-    compared |= {"LayerNormalization", "LayerNormalizationGrad"}
-    compared |= {"SimplifiedLayerNormalization", "SimplifiedLayerNormalizationGrad"}
+    compared |= {*NORMS, *[f"{name}Grad" for name in NORMS]}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -151,8 +151,8 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
 @op_rule("G810", needs=(*_READ, "dims", "rows"))
 def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
-    inputs are broadcast, and outputs that are sums the shape of such an input. Rows are reduced over the same
-    dims everywhere, and what is summed over all others is an output."""
+    inputs are broadcast, and outputs that are sums the shape of such an input. What an output is made of is
+    reduced over the same dims everywhere, and what is summed over all others is an output."""
     if not op.formulas or not op.inputs or not op.outputs:
         return
     try:

@@ -67,6 +67,8 @@
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/hard_swish.h"
 #include "gradsmith/ops/hard_swish_grad.h"
+#include "gradsmith/ops/instance_normalization.h"
+#include "gradsmith/ops/instance_normalization_grad.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/layer_normalization_grad.h"
 #include "gradsmith/ops/leaky_relu.h"

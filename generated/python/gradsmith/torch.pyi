@@ -69,6 +69,8 @@ from gradsmith import (
     HardSigmoidGradResult,
     HardSwishResult,
     HardSwishGradResult,
+    InstanceNormalizationResult,
+    InstanceNormalizationGradResult,
     LayerNormalizationResult,
     LayerNormalizationGradResult,
     LeakyReluResult,
@@ -298,6 +300,8 @@ __all__ = [
     "skip_layer_normalization_grad",
     "mean_variance_normalization",
     "mean_variance_normalization_grad",
+    "instance_normalization",
+    "instance_normalization_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -373,6 +377,7 @@ _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
 _SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
+_InstanceNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 
 def conv(
     X: Tensor,
@@ -1265,3 +1270,19 @@ def mean_variance_normalization_grad(
     epsilon: float = 1e-09,
     outputs: _MeanVarianceNormalizationGradOutput | Iterable[_MeanVarianceNormalizationGradOutput] | None = ("dX",),
 ) -> MeanVarianceNormalizationGradResult[Tensor]: ...
+def instance_normalization(
+    X: Tensor,
+    scale: Tensor,
+    B: Tensor,
+    *,
+    epsilon: float = 1e-05,
+) -> InstanceNormalizationResult[Tensor]: ...
+def instance_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    scale: Tensor,
+    mean: Tensor,
+    inv_std: Tensor,
+    *,
+    outputs: _InstanceNormalizationGradOutput | Iterable[_InstanceNormalizationGradOutput] | None = ("dX", "dScale", "dBias"),
+) -> InstanceNormalizationGradResult[Tensor]: ...

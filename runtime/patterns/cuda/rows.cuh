@@ -36,11 +36,15 @@
       along_vectors, false, (gradsmith::cuda::kVectorOfBoth<T, U>), name, Functor, suffix, T, U) \
   GRADSMITH_ROWS_KERNEL(along_elements, false, 1, name, Functor, suffix, T, U)
 
-#define GRADSMITH_ROWS_KERNELS_OF(name, Functor, suffix, T)                                 \
-  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, T)                                 \
-  GRADSMITH_ROWS_KERNEL(                                                                    \
-      across_vectors, true, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T, T) \
-  GRADSMITH_ROWS_KERNEL(across_elements, true, 1, name, Functor, suffix, T, T)
+/// Defines the kernels of an operator without columns, for a pair of types.
+#define GRADSMITH_ROWS_KERNELS_OF_TWO(name, Functor, suffix, T, U)                               \
+  GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)                                      \
+  GRADSMITH_ROWS_KERNEL(                                                                         \
+      across_vectors, true, (gradsmith::cuda::kVectorOfBoth<T, U>), name, Functor, suffix, T, U) \
+  GRADSMITH_ROWS_KERNEL(across_elements, true, 1, name, Functor, suffix, T, U)
+
+#define GRADSMITH_ROWS_KERNELS_OF(name, Functor, suffix, T) \
+  GRADSMITH_ROWS_KERNELS_OF_TWO(name, Functor, suffix, T, T)
 
 /// Defines the kernels of an operator without columns and without a second type, by its name in
 /// ops.yaml, for all floating types.

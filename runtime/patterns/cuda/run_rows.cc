@@ -35,7 +35,10 @@ Status RunRowsOnCuda(
   }
   std::array<TensorRef, kMaxRowsTensors> tensors;
   const std::span<TensorRef> spread(tensors.data(), call.operands.size());
-  SpreadOperands(call.dims, call.of_row, op.rows->counts, call.operands, inputs, outputs, spread);
+  if (!SpreadOperands(
+          call.dims, call.of_row, op.rows->counts, call.operands, inputs, outputs, spread)) {
+    return {};
+  }
   cuda::OpTask task;
   task.op = &op;
   for (const TensorRef& tensor : spread) {

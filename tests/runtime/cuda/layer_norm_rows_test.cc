@@ -69,19 +69,29 @@ class CudaLayerNormRows : public CudaTest {
     call.types = {type};
     return call;
   }
-  OpCall MakeOfChannels(std::int64_t rows, std::int64_t length, DataType type) {
-    OpCall call{.name = "channels", .op = "MeanVarianceNormalization", .types = {type}};
-    const Sizes dims = {1, rows, length};
+  OpCall MakeOfChannels(const std::string& op, const Sizes& rows_and_length, DataType type) {
+    const std::int64_t rows = rows_and_length[0];
+    const bool is_of_images = op.starts_with("Instance");
+    const Sizes dims = {1, rows, rows_and_length[1]};
+    const Sizes statistics = is_of_images ? Sizes{1, rows} : Sizes{rows};
+    OpCall call{.name = "channels", .op = op, .types = Types(is_of_images ? 3 : 1, type)};
     call.inputs = {Make(type, dims)};
-    call.outputs = {Make(type, dims), Make(type, {rows}), Make(type, {rows})};
-    call.FillInputs(random_);
-    return call;
-  }
-  OpCall MakeGradientOfChannels(std::int64_t rows, std::int64_t length, DataType type) {
-    OpCall call{.name = "channels", .op = "MeanVarianceNormalizationGrad", .types = {type}};
-    const Sizes dims = {1, rows, length};
-    call.inputs = {Make(type, dims), Make(type, dims), Make(type, {rows}), Make(type, {rows})};
     call.outputs = {Make(type, dims)};
+    const auto append = [&](std::vector<TensorPointer>* operands, const Sizes& of) {
+      operands->insert(operands->end(), {Make(type, of), Make(type, of)});
+    };
+    if (op.ends_with("Grad")) {
+      call.inputs.push_back(Make(type, dims));
+      append(&call.inputs, statistics);
+    } else {
+      append(&call.outputs, statistics);
+    }
+    if (is_of_images && op.ends_with("Grad")) {
+      call.inputs.insert(call.inputs.begin() + 2, Make(type, {rows}));
+      append(&call.outputs, {rows});
+    } else if (is_of_images) {
+      append(&call.inputs, {rows});
+    }
     call.FillInputs(random_);
     return call;
   }
@@ -217,7 +227,11 @@ TEST_F(CudaLayerNormRows, LargeMeansAndConstants) {
       for (const std::size_t added : {1, 4}) {
         skip.inputs[added]->Fill([] { return 0.0; });
       }
-      for (const OpCall& call : {layer, skip, MakeOfChannels(rows, kLength, values.type)}) {
+      const Sizes dims = {rows, kLength};
+      const OpCall images = MakeOfChannels("InstanceNormalization", dims, values.type);
+      images.inputs[2]->Fill([] { return 0.0; });
+      for (const OpCall& call :
+           {layer, skip, images, MakeOfChannels("MeanVarianceNormalization", dims, values.type)}) {
         std::size_t next = 0;
         call.inputs[0]->Fill([&] {
           const std::size_t i = next++;
@@ -346,9 +360,12 @@ TEST_F(CudaLayerNormRows, WhereElementsAreNotFinite) {
   const Sizes dims = {rows, kLength};
   const Context context(OnGpu());
   for (const OpCall& call :
-       {MakeForward(dims, types), MakeSkip(dims, kFloat), MakeOfChannels(rows, kLength, kFloat),
-        MakeGradient(dims, types), MakeSkipGradient(dims, kFloat),
-        MakeGradientOfChannels(rows, kLength, kFloat)}) {
+       {MakeForward(dims, types), MakeSkip(dims, kFloat),
+        MakeOfChannels("MeanVarianceNormalization", dims, kFloat),
+        MakeOfChannels("InstanceNormalization", dims, kFloat), MakeGradient(dims, types),
+        MakeSkipGradient(dims, kFloat),
+        MakeOfChannels("MeanVarianceNormalizationGrad", dims, kFloat),
+        MakeOfChannels("InstanceNormalizationGrad", dims, kFloat)}) {
     SCOPED_TRACE(call.Describe());
     call.inputs[0]->SetOnGpu((3 * kLength) + 5, std::numeric_limits<double>::quiet_NaN());
     call.inputs[0]->SetOnGpu((last * kLength) + 2047, std::numeric_limits<double>::infinity());
@@ -362,14 +379,18 @@ TEST_F(CudaLayerNormRows, WhereElementsAreNotFinite) {
           std::count_if(begin, begin + kLength, [](double one) { return std::isfinite(one); });
       ASSERT_EQ(finite, row == 3 || row == last ? 0 : kLength) << row;
     }
-    const bool sums_columns = call.inputs.size() == 5 && call.outputs.size() == 3;
-    for (std::size_t output = 1; sums_columns && output < 3; ++output) {
+    const bool is_gradient = call.op.ends_with("Grad");
+    const bool sums_columns = is_gradient && call.name == "rows";
+    for (std::size_t output = 1; is_gradient && output < call.outputs.size(); ++output) {
+      // Of each column, or of each row.
+      const std::size_t no_number = sums_columns ? 5 : 3;
+      const std::size_t infinite = sums_columns ? 2047 : static_cast<std::size_t>(last);
       const std::vector<double> sums = call.outputs[output]->GpuValues();
-      for (std::size_t column = 0; column < sums.size(); ++column) {
-        ASSERT_EQ(std::isfinite(sums[column]), column != 5 && column != 2047) << column;
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        ASSERT_EQ(std::isfinite(sums[i]), i != no_number && i != infinite) << i;
       }
-      EXPECT_TRUE(std::isnan(sums[5]));
-      EXPECT_TRUE(std::isinf(sums[2047]));
+      EXPECT_TRUE(std::isnan(sums[no_number]));
+      EXPECT_TRUE(std::isinf(sums[infinite]));
     }
   }
 }

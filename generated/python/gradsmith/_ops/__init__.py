@@ -69,6 +69,8 @@ from gradsmith._ops.hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
 from gradsmith._ops.hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
 from gradsmith._ops.hard_swish_op import HardSwishResult, hard_swish
 from gradsmith._ops.hard_swish_grad_op import HardSwishGradResult, hard_swish_grad
+from gradsmith._ops.instance_normalization_op import InstanceNormalizationResult, instance_normalization
+from gradsmith._ops.instance_normalization_grad_op import InstanceNormalizationGradResult, instance_normalization_grad
 from gradsmith._ops.layer_normalization_op import LayerNormalizationResult, layer_normalization
 from gradsmith._ops.layer_normalization_grad_op import LayerNormalizationGradResult, layer_normalization_grad
 from gradsmith._ops.leaky_relu_op import LeakyReluResult, leaky_relu
@@ -280,6 +282,10 @@ __all__ = [
     "hard_swish",
     "HardSwishGradResult",
     "hard_swish_grad",
+    "InstanceNormalizationResult",
+    "instance_normalization",
+    "InstanceNormalizationGradResult",
+    "instance_normalization_grad",
     "LayerNormalizationResult",
     "layer_normalization",
     "LayerNormalizationGradResult",
@@ -590,6 +596,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "SkipLayerNormalizationGrad": skip_layer_normalization_grad,
     "MeanVarianceNormalization": mean_variance_normalization,
     "MeanVarianceNormalizationGrad": mean_variance_normalization_grad,
+    "InstanceNormalization": instance_normalization,
+    "InstanceNormalizationGrad": instance_normalization_grad,
 }
 
 # What torch.library is told of each operator.
@@ -739,6 +747,8 @@ TORCH_SCHEMAS = {
     "SkipLayerNormalizationGrad": "(Tensor dY, Tensor total, Tensor gamma, Tensor mean, Tensor inv_std, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MeanVarianceNormalization": "(Tensor X, *, float epsilon=1e-09, str? policies=None) -> (Tensor, Tensor, Tensor)",
     "MeanVarianceNormalizationGrad": "(Tensor dY, Tensor X, Tensor mean, Tensor std_dev, *, float epsilon=1e-09, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "InstanceNormalization": "(Tensor X, Tensor scale, Tensor B, *, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor)",
+    "InstanceNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor mean, Tensor inv_std, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
 
 # How many operations of arithmetic a call makes that computes all outputs, from the dims of its tensors and from what

@@ -1,0 +1,132 @@
+"""Norms of rows, channels and images beside JAX in float64 on the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradsmith
+import numpy as np
+import pytest
+from jax_peer import TOLERANCES, differentiated, jax, near, row_axes
+
+jnp = jax.numpy
+
+# The operators, without their gradients.
+NORMS = {
+    "LayerNormalization",
+    "SimplifiedLayerNormalization",
+    "SkipLayerNormalization",
+    "MeanVarianceNormalization",
+    "InstanceNormalization",
+}
+
+
+def layer_norm(x: Any, scale: Any, b: Any, axis: int, simplified: bool) -> tuple[Any, tuple[Any, Any]]:
+    axes = row_axes(x.ndim, axis, True)
+    mean = jnp.zeros(x.shape[: axes[0]]) if simplified else x.mean(axes)
+    shape = (*mean.shape, *[1] * len(axes))
+    deviation = x - mean.reshape(shape)
+    inv_std = 1 / jnp.sqrt((deviation * deviation).mean(axes) + 1e-5)
+    return deviation * inv_std.reshape(shape) * scale + b, (mean, inv_std)
+
+
+PARAMETER_TYPES = [
+    ("float32", "float32", "float32"),
+    ("float64", "float64", "float64"),
+    ("float16", "float16", "float16"),
+    ("bfloat16", "bfloat16", "float32"),
+    ("float16", "float32", "float32"),
+    ("float32", "float16", "float32"),
+]
+
+
+@pytest.mark.parametrize("simplified", [False, True])
+@pytest.mark.parametrize("types", PARAMETER_TYPES)
+@pytest.mark.parametrize(("dims", "axis"), [((3, 1021), -1), ((2, 3, 4, 5), 2), ((4, 6), 0), ((0, 7), 1)])
+def test_layer_normalization(dims: tuple[int, ...], axis: int, types: tuple[str, ...], simplified: bool) -> None:
+    random = np.random.default_rng(len(dims))
+    first, second, statistics = (np.dtype(one) for one in types)
+    tolerance = max(TOLERANCES[one.name] for one in (first, second, statistics))
+    row = dims[axis % len(dims) :]
+    x, dy = random.normal(1, 2, dims).astype(first), random.normal(0, 1, dims).astype(second)
+    scale, b = (random.normal(1, 0.5, row).astype(second) for _ in range(2))
+    b = b * 0 if simplified else b
+    (y, mean, inv_std), gradients = differentiated(
+        lambda x, scale, b: layer_norm(x, scale, b, axis, simplified), [x, scale, b], dy
+    )
+    saved = [np.asarray(one).astype(statistics) for one in (mean, inv_std)]
+    if simplified:
+        got = gradsmith.simplified_layer_normalization(x, scale, axis=axis)
+        result: Any = gradsmith.simplified_layer_normalization_grad(dy, x, scale, saved[1], axis=axis)
+    else:
+        got = gradsmith.layer_normalization(x, scale, b, axis=axis)
+        near(got.mean, mean, tolerance)
+        result = gradsmith.layer_normalization_grad(dy, x, scale, *saved, axis=axis)
+    near(got.Y, y, tolerance)
+    near(got.inv_std, inv_std, tolerance)
+    for one, expected in zip(result, gradients, strict=False):
+        near(one, expected, tolerance)
+
+
+def test_skip_layer_normalization() -> None:
+    random = np.random.default_rng(1)
+    x, skip = (random.normal(1, 2, (5, 24)) for _ in range(2))
+    gamma, beta, bias = (random.normal(1, 0.5, 24) for _ in range(3))
+    got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias)
+    y, (mean, inv_std) = layer_norm(jnp.asarray(x + skip + bias), gamma, beta, -1, False)
+    for one, expected in zip(got, (y, mean, inv_std, x + skip + bias), strict=True):
+        near(one, expected, TOLERANCES["float64"])
+    dy = random.normal(0, 1, x.shape)
+
+    def forward(*given: Any) -> Any:
+        x, skip, gamma, beta, bias = given
+        return layer_norm(x + skip + bias, gamma, beta, -1, False)
+
+    _, (dx, dskip, dgamma, dbeta, dbias) = differentiated(forward, [x, skip, gamma, beta, bias], dy)
+    back = gradsmith.skip_layer_normalization_grad(dy, got.total, gamma, got.mean, got.inv_std)
+    found = (back.dX, back.dX, back.dGamma, back.dBeta, back.dX.sum(0))
+    for one, expected in zip(found, (dx, dskip, dgamma, dbeta, dbias), strict=True):
+        near(one, expected, TOLERANCES["float64"])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("dims", [(9, 4), (3, 5, 4, 6), (2, 1, 33), (4, 0, 3)])
+def test_mean_variance_normalization(dims: tuple[int, ...], dtype: str) -> None:
+    random = np.random.default_rng(len(dims))
+    x, dy = (random.normal(1, 2, dims).astype(np.dtype(dtype)) for _ in range(2))
+    axes = (0, *range(2, len(dims)))
+
+    def forward(x: Any) -> Any:
+        return (x - x.mean(axes, keepdims=True)) / (x.std(axes, keepdims=True) + 0.25), ()
+
+    (y,), (expected,) = differentiated(forward, [x], dy)
+    got = gradsmith.mean_variance_normalization(x, epsilon=0.25)
+    near(got.Y, y, TOLERANCES[dtype])
+    back = gradsmith.mean_variance_normalization_grad(dy, x, got.mean, got.std_dev, epsilon=0.25)
+    near(back.dX, expected, TOLERANCES[dtype])
+
+
+def instance_norm(x: Any, scale: Any, b: Any) -> tuple[Any, tuple[Any, Any]]:
+    axes = tuple(range(2, x.ndim))
+    shape = (-1, *[1] * len(axes))
+    deviation = x - x.mean(axes, keepdims=True)
+    inv_std = 1 / jnp.sqrt((deviation * deviation).mean(axes, keepdims=True) + 1e-5)
+    y = deviation * inv_std * scale.reshape(shape) + b.reshape(shape)
+    return y, (x.mean(axes), inv_std.reshape(x.shape[:2]))
+
+
+@pytest.mark.parametrize("types", PARAMETER_TYPES)
+@pytest.mark.parametrize("dims", [(9, 4, 5), (3, 5, 4, 6), (2, 1, 33), (1, 3, 1024), (4, 0, 3), (0, 2, 3)])
+def test_instance_normalization(dims: tuple[int, ...], types: tuple[str, ...]) -> None:
+    random = np.random.default_rng(len(dims))
+    first, second, statistics = (np.dtype(one) for one in types)
+    tolerance = max(TOLERANCES[one.name] for one in (first, second, statistics))
+    x, dy = (random.normal(1, 2, dims).astype(first) for _ in range(2))
+    scale, b = (random.normal(1, 0.5, dims[1]).astype(second) for _ in range(2))
+    (y, mean, inv_std), gradients = differentiated(instance_norm, [x, scale, b], dy)
+    got = gradsmith.instance_normalization(x, scale, b)
+    for one, expected in zip(got, (y, mean, inv_std), strict=True):
+        near(one, expected, tolerance)
+    saved = [np.asarray(one).astype(statistics) for one in (mean, inv_std)]
+    for one, expected in zip(gradsmith.instance_normalization_grad(dy, x, scale, *saved), gradients, strict=True):
+        near(one, expected, tolerance)
