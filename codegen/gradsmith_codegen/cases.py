@@ -267,6 +267,9 @@ class _Evaluation:
     def _take_given(self, symbol: Symbol) -> None:
         """The dims that an attribute gives."""
         value = self._attributes.get(symbol.given_by, ())
+        if isinstance(value, int) and not symbol.is_list:
+            self._set_given(symbol, value)
+            return
         if not isinstance(value, tuple) or not value:
             return
         length = self._known_length(symbol.name)
@@ -278,6 +281,14 @@ class _Evaluation:
             many = f"'{symbol.given_by}' gives {symbol.name} {len(value)} dims, which it cannot have"
             key, origin = self._key_of(symbol.given_by), self._origins.get(symbol.name, "")
             raise Problem(Impossible.MISMATCH, message if fits else many, key, origin)
+
+    def _set_given(self, symbol: Symbol, value: int) -> None:
+        """The single dim that an attribute is."""
+        known = self._values.setdefault(symbol.name, value)
+        if known != value:
+            message = f"'{symbol.given_by}' gives {symbol.name} as {value}, and it is {_text(known)}"
+            origin = self._origins.get(symbol.name, "")
+            raise Problem(Impossible.MISMATCH, message, self._key_of(symbol.given_by), origin)
 
     def _check_broadcast(self, symbol: Symbol) -> None:
         dims, whole = self._values.get(symbol.name), self._values.get(symbol.broadcast_to)

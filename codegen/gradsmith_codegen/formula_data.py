@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from . import broadcasting
 from .formula_graph import CONSTANT, graph_of
+from .formula_splits import unfolded
 from .formula_tree import Name, Number, Reduce, Tree
-from .model import Attribute, AttributeKind, Op, Symbol
+from .model import Attribute, AttributeKind, Dim, Op, Symbol
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 
@@ -101,27 +102,36 @@ class NamedFormulaData:
     nodes: list[DataNode] = field(default_factory=list)
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
+    # The first of two dims that are one to tensors, and the attribute that says how many it has.
+    firsts: list[tuple[str, str]] = field(default_factory=list)
 
 
 def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaData:
     """`names` are those of the largest tensor's dims."""
+    firsts = {one.split[0]: one.multiple_of for one in op.symbols if one.split}
+    seconds = {one.split[1] for one in op.symbols if one.split}
+    op, forward = unfolded(op), unfolded(forward) if forward else None
     numbers: dict[DataNode, int] = {}
     lists = [one for one in op.symbols if one.is_list]
     data = NamedFormulaData(
         names=names,
         lists=[one.name for one in lists],
         lengths=[length for one in lists if (length := _length(op, one))],
-        shapes=[
-            (one.name, [dim.symbol or dim.text for dim in one.shape]) for one in (*op.inputs, *op.outputs)
-        ],
+        shapes=[(one.name, [_entry(dim, seconds) for dim in one.shape]) for one in (*op.inputs, *op.outputs)],
         outputs=_graph_outputs(op, numbers),
         exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
+        firsts=list(firsts.items()),
     )
     own = {tensor.name: tensor.shape for tensor in op.inputs}
     if forward and forward.formulas and all(own.get(one.name) == one.shape for one in forward.inputs):
         data.domain = [node for _, node in _graph_outputs(forward, numbers)]
     data.nodes = list(numbers)
     return data
+
+
+def _entry(dim: Dim, seconds: set[str]) -> str:
+    """What is one dim with the entry before it begins with an asterisk."""
+    return f"*{dim.symbol}" if dim.symbol in seconds else dim.symbol or dim.text
 
 
 def _length(op: Op, symbol: Symbol) -> ListLength | None:

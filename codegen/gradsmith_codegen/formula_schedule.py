@@ -67,9 +67,11 @@ class Schedule:
 
     @property
     def has_rows_of_many_dims(self) -> bool:
-        """Other dims lie between those that make a row, so that no one stride serves it."""
+        """Other dims lie between those that make a row, or an input lacks some of them, so that no one stride
+        serves it."""
         places = [place for place, dim in enumerate(self.whole) if dim in self.over]
-        return bool(places) and places[-1] - places[0] >= len(places)
+        is_whole = all(self.over <= symbols(one.shape) for one in self.inputs.get(Role.ELEMENT, ()))
+        return bool(places) and (places[-1] - places[0] >= len(places) or not is_whole)
 
     @property
     def operands(self) -> list[Tensor]:

@@ -11,6 +11,7 @@ from .formula_misfit import Misfit, Problem
 from .formula_passes import Pass
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
+from .formula_splits import unfolded
 from .model import Op
 
 
@@ -25,6 +26,7 @@ class Steps:
 
 def steps_of(op: Op) -> tuple[Steps, ...]:
     """The passes, in order; none where a map has the formulas with dims aligned. Raises Misfit."""
+    op = unfolded(op)
     problems = formula_map.problems(op)
     passes = _passes(op, problems) if problems else _pass_with_columns(op)
     return tuple([Steps(one, slots, formula_dims.named_dims(op, one)) for one, slots in passes])

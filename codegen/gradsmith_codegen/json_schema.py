@@ -248,6 +248,10 @@ _SYMBOL_VALUES: dict[str, Json] = {
         f"The attribute that gives its dims; or {OUTPUTS}, those that the caller passes.", _NAME
     ),
     "multiple_of": _told("The int attribute that a single dim must be a multiple of.", _NAME),
+    "split": _told(
+        "The two dims that the dim is to formulas, the first as large as multiple_of.",
+        {**_list(_text(grammar.IDENTIFIER), 2), "maxItems": 2},
+    ),
     "doc": _DOC,
 }
 

@@ -257,8 +257,9 @@ class Symbol(Located):
     length_of: str = ""  # the list symbol whose length this one has
     length_axis: str = ""  # the attribute, an axis, before which its dims stand
     broadcast_to: str = ""  # the list symbol that its dims broadcast to
-    given_by: str = ""  # the ints attribute that gives its dims where it has any, or OUTPUTS
+    given_by: str = ""  # the ints attribute that gives its dims where it has any, a scalar's int, or OUTPUTS
     multiple_of: str = ""  # the int attribute that a scalar must be a multiple of
+    split: tuple[str, ...] = ()  # the two dims that a scalar is to formulas, the first of `multiple_of`
     rule: ShapeRule | None = None
     doc: Text = NO_TEXT
     of_each: bool = False  # only lists of tensors have it: the tensors at each place have one of their own

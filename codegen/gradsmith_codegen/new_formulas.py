@@ -235,8 +235,13 @@ class FormulaEntry:
     ) -> dict[str, str]:
         """The forward operator's that formulas read or shapes need, and those that are given besides."""
         by_name = {attribute.name: attribute for attribute in forward.attributes}
-        axes = [one.length_axis for one in forward.symbols if one.name in symbols and one.length_axis]
-        wanted = {*axes, *self._attributes}
+        needed = [
+            name
+            for one in forward.symbols
+            if one.name in symbols
+            for name in (one.length_axis, one.multiple_of, one.given_by)
+        ]
+        wanted = {*needed, *self._attributes}
         of_forward = {
             name: spelling.attribute(self._with_axis(one, tensors))
             for name, one in by_name.items()
@@ -280,7 +285,8 @@ class _Shapes:
 def _trees(formulas: Sequence[GivenFormula], forward: Op | None) -> dict[str, Tree]:
     """Read twice: what one formula reduces over is a dim in all of them, and `max(x, A)` may be a maximum of
     two values or one over a dim."""
-    dims = {symbol.name for symbol in forward.symbols} if forward else set()
+    known = forward.symbols if forward else ()
+    dims = {name for symbol in known for name in (symbol.name, *symbol.split)}
     for formula in formulas:
         for part in parts(_parsed(formula, dims)):
             dims |= {dim.name for dim in part.dims} if isinstance(part, Reduce) else set()

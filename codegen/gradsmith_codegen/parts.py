@@ -196,6 +196,7 @@ class PartReader(ValueReader):
             broadcast_to=self.word_at("broadcast_to", entries, owner, "the name of a list symbol"),
             given_by=self.word_at("given_by", entries, owner, "the name of an attribute"),
             multiple_of=self.word_at("multiple_of", entries, owner, "the name of an attribute"),
+            split=tuple(self.words(entries["split"][1], f"'split' of {owner}")) if "split" in entries else (),
             rule=self._rule(entries["rule"][1], owner) if "rule" in entries else None,
             doc=self.doc(entries),
         )
@@ -515,11 +516,14 @@ class PartReader(ValueReader):
             self.report(faults.bad_kernel(node.span, text, self.headers.kernel_names()))
         return text
 
-    def formulas(self, node: Node, owner: str, tensors: tuple[Tensor, ...]) -> tuple[Formula, ...]:
+    def formulas(
+        self, node: Node, owner: str, tensors: tuple[Tensor, ...], declared: dict[str, Symbol]
+    ) -> tuple[Formula, ...]:
         entries = self.entries(node, f"'formulas' of {owner}")
         if type(node) is Mapping and not node.items:
             self.report(faults.nothing_there(node.span, owner, "formula"))
         dims = frozenset().union(*[tensor.shape.symbols for tensor in tensors])
+        dims = dims.union(*[symbol.split for symbol in declared.values()])
         dims -= {tensor.name for tensor in tensors}
         found = [self._formula(key, value, dims) for key, value in entries.values()]
         return tuple([formula for formula in found if formula])

@@ -16,6 +16,7 @@ from functools import cached_property
 from . import formula_cpp, formula_data, formula_rows_cpp, model
 from .formula_data import FormulaData, NamedFormulaData
 from .formula_rows_cpp import Functor
+from .formula_splits import SplitDim, split_dims
 from .formula_steps import Steps, steps_of
 from .text import Text, cpp_comment
 
@@ -259,6 +260,11 @@ class OpPlan:
     def steps(self) -> tuple[Steps, ...]:
         """How the formulas are computed where they name dims: by a map, or by passes of rows."""
         return steps_of(self.op) if self.op.formulas else ()
+
+    @cached_property
+    def splits(self) -> list[SplitDim]:
+        """The arguments' dims that are two to the formulas."""
+        return split_dims(self.op)
 
     @property
     def has_rows(self) -> bool:

@@ -315,15 +315,22 @@ def _symbol_length(symbol: model.Symbol) -> str:
 
 def _symbol_rule(symbol: model.Symbol) -> str:
     if symbol.multiple_of:
-        return f"a multiple of `{symbol.multiple_of}`"
+        split = f", {symbol.split[0]} of {symbol.split[1]} each" if symbol.split else ""
+        return f"a multiple of `{symbol.multiple_of}`{split}"
     if symbol.broadcast_to:
         return f"broadcast to {symbol.broadcast_to}"
     if symbol.of_each:
         return "one for each tensor of a list"
     if symbol.given_by:
-        passed = "those of the output that is passed"
-        return passed if symbol.given_by == model.OUTPUTS else f"`{symbol.given_by}`, or {passed}"
+        return _giver(symbol)
     return f"`{symbol.rule.text}`" if symbol.rule else ""
+
+
+def _giver(symbol: model.Symbol) -> str:
+    passed = "those of the output that is passed"
+    if symbol.given_by == model.OUTPUTS:
+        return passed
+    return f"`{symbol.given_by}`, or {passed}" if symbol.is_list else f"`{symbol.given_by}`"
 
 
 def _field_type(attribute: model.Attribute) -> str:

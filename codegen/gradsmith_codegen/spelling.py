@@ -74,6 +74,8 @@ def symbol(of: Symbol) -> str:
     for key in ("broadcast_to", "given_by", "multiple_of"):
         if getattr(of, key):
             entries[key] = getattr(of, key)
+    if of.split:
+        entries["split"] = f"[{', '.join(of.split)}]"
     return flow(entries)
 
 

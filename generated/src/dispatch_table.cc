@@ -1038,9 +1038,23 @@ constinit const std::int32_t kEntryLine = 2371;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
+// ops.yaml:2395
+namespace generated::group_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2395;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::group_normalization_stub
+
+// ops.yaml:2429
+namespace generated::group_normalization_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2429;
+extern const std::array<Row, 18> kRows;
+}  // namespace generated::group_normalization_grad_stub
+
 namespace {
 
-constinit const std::array<std::span<const Row>, 147> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 149> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1335,6 +1349,10 @@ constinit const std::array<std::span<const Row>, 147> kDispatchTable = {
     std::span<const Row>(generated::instance_normalization_stub::kRows),
     // ops.yaml:2371
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
+    // ops.yaml:2395
+    std::span<const Row>(generated::group_normalization_stub::kRows),
+    // ops.yaml:2429
+    std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #undef EluGrad
 #undef ErfGrad
 #undef Expm1
+#undef GroupNormalization
 #undef LogGrad
 #undef LpNormalizationGrad
 #undef Max
@@ -82,3 +83,42 @@ GRADSMITH_ROWS_KERNELS_OF(
     gradsmith::generated::LpNormalizationGradFormula,
     bf16,
     __nv_bfloat16)
+// ops.yaml: GroupNormalization, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    f32_f16,
+    float,
+    __half)

@@ -256,6 +256,62 @@ struct LpNormalizationGradFormula : RowsFunctor {
   }
 };
 
+// ops.yaml: GroupNormalization, line 1 of the entry
+struct GroupNormalizationFormula : RowsFunctor {
+  static constexpr int kInputs = 3;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 2;
+  static constexpr unsigned kSecondTypes = 0b110;
+  static constexpr int kPivot = 0;
+  static constexpr bool kRowsOfManyDims = true;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 3;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0) {
+      return 0;
+    }
+    return 1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0] - row.pivot;
+    } else {
+      const A v0 = in[0] - row.pivot - row.results[0];
+      terms[1] = v0;
+      terms[2] = v0 * v0;
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& row, A* results) {
+    if (phase == 0) {
+      results[0] /= row.length;
+    } else {
+      results[1] /= row.length;
+      const A v0 = results[2] / row.length - results[1] * results[1];
+      results[0] += results[1];
+      // NaN stays.
+      results[2] = v0 < 0 ? A{0} : v0;
+      // factor = rsqrt(variance(X, K, D) + epsilon)
+      results[2] = formula::Rsqrt(results[2] + row.scalars[0]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // Y = (X - center) * factor * scale + bias
+    out[0] = (in[0] - row.pivot - row.results[0]) * row.results[2] * in[1] + in[2];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    // mean = center
+    outputs[0] = row.pivot + row.results[0];
+    // inv_std = factor
+    outputs[1] = row.results[2];
+  }
+};
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_1_H_

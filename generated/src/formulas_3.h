@@ -166,7 +166,7 @@ struct InstanceNormalizationGradFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     // dScale = sum(dY * xhat, N, D)
     outputs[0] = row.results[0];
-    // dBias = sum(dY, N, D)
+    // dB = sum(dY, N, D)
     outputs[1] = row.results[1];
   }
 };

@@ -12,6 +12,7 @@
 #undef CosGrad
 #undef Cosh
 #undef Exp
+#undef GroupNormalizationGrad
 #undef Log
 #undef MeanVarianceNormalizationGrad
 #undef Min
@@ -108,3 +109,74 @@ GRADSMITH_ROWS_KERNELS_OF(
     gradsmith::generated::MeanVarianceNormalizationGradFormula,
     bf16,
     __nv_bfloat16)
+// ops.yaml: GroupNormalizationGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    f32_f16,
+    float,
+    __half)

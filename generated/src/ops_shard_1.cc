@@ -33,6 +33,7 @@
 #include "gradsmith/ops/erf_grad.h"
 #include "gradsmith/ops/expm1.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
+#include "gradsmith/ops/group_normalization.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
 #include "gradsmith/ops/lp_normalization_grad.h"
@@ -67,6 +68,7 @@
 #undef ErfGrad
 #undef Expm1
 #undef GlobalAveragePoolGrad
+#undef GroupNormalization
 #undef LayerNormalization
 #undef LogGrad
 #undef LpNormalizationGrad
@@ -88,6 +90,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef bias
 #undef ceil_mode
 #undef coerced
 #undef dX
@@ -99,6 +102,7 @@
 #undef max
 #undef mean
 #undef min
+#undef num_groups
 #undef p
 #undef pads
 #undef scale
@@ -7861,6 +7865,708 @@ Result<LpNormalizationGradOutputDims> InferShapes(
   }
   LpNormalizationGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: GroupNormalization, line 1 of the entry
+namespace generated::group_normalization_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::GroupNormalizationAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: GroupNormalization, line 20 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: GroupNormalization, line 21 of the entry
+    SymbolSpec{
+        .name = "C",
+        .multiple_of = 0,
+    },
+    // ops.yaml: GroupNormalization, line 23 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 5,
+    },
+    // ops.yaml: GroupNormalization, line 22 of the entry
+    SymbolSpec{
+        .name = "G",
+        .given_by = 0,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [N, G]
+constexpr std::array<DimSpec, 2> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: GroupNormalization, line 12 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: GroupNormalization, line 13 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: GroupNormalization, line 14 of the entry
+    TensorSpec{
+        .name = "bias",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: GroupNormalization, line 16 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 0,
+    },
+    // ops.yaml: GroupNormalization, line 17 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[N, G]",
+    },
+    // ops.yaml: GroupNormalization, line 18 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[N, G]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: GroupNormalization, line 25 of the entry
+    AttributeSpec{
+        .name = "num_groups",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, num_groups),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: GroupNormalization, line 26 of the entry
+    AttributeSpec{
+        .name = "epsilon",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, epsilon),
+        .minimum = 0.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "GroupNormalization",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::GroupNormalization",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "X",
+    // 1
+    "scale",
+    // 2
+    "bias",
+    // 3
+    "Y",
+    // 4
+    "mean",
+    // 5
+    "inv_std",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "GroupNormalization",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<GroupNormalizationFormula>,
+};
+
+// The dims of inputs[0] by their names: N, G, K, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 4> lengths = {
+      // N
+      1,
+      // G
+      1,
+      // K
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+// The arguments as formulas see them.
+internal::SplitArguments SplitOf(
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<internal::SplitDim, 4> splits = {
+      // X
+      internal::SplitInput(0, 1, given.num_groups),
+      // scale
+      internal::SplitInput(1, 0, given.num_groups),
+      // bias
+      internal::SplitInput(2, 0, given.num_groups),
+      // Y
+      internal::SplitOutput(0, 1, given.num_groups),
+  };
+  return {inputs, outputs, splits};
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1, 2}},
+    // bias
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0, 1}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b1100, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<GroupNormalizationFormula>(
+      context, call, split.inputs(), split.outputs());
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b1100, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, split.inputs(), split.outputs());
+}
+
+template <typename T_, typename T1_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::GroupNormalizationInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::GroupNormalizationOutputs<T_, T1_, T2_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.scale.ref();
+  in[2] = inputs.bias.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.mean.ref();
+  out[2] = outputs.inv_std.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::group_normalization_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status GroupNormalization<float, float, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<float, float, float>& inputs,
+    const GroupNormalizationOutputs<float, float, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status GroupNormalization<double, double, double>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<double, double, double>& inputs,
+    const GroupNormalizationOutputs<double, double, double>& outputs) {
+  return generated::group_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status GroupNormalization<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const GroupNormalizationOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::group_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status GroupNormalization<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const GroupNormalizationOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::group_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status GroupNormalization<MLFloat16, float, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<MLFloat16, float, float>& inputs,
+    const GroupNormalizationOutputs<MLFloat16, float, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status GroupNormalization<BFloat16, float, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<BFloat16, float, float>& inputs,
+    const GroupNormalizationOutputs<BFloat16, float, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status GroupNormalization<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<MLFloat16, MLFloat16, float>& inputs,
+    const GroupNormalizationOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status GroupNormalization<BFloat16, BFloat16, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<BFloat16, BFloat16, float>& inputs,
+    const GroupNormalizationOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status GroupNormalization<float, MLFloat16, float>(
+    const Context& context,
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputs<float, MLFloat16, float>& inputs,
+    const GroupNormalizationOutputs<float, MLFloat16, float>& outputs) {
+  return generated::group_normalization_stub::CallTyped(8, context, attributes, inputs, outputs);
+}
+
+Result<GroupNormalizationOutputDims> InferShapes(
+    const GroupNormalizationAttributes& attributes,
+    const GroupNormalizationInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.scale};
+  in[2] = {DataType::kFloat, nullptr, inputs.bias};
+  const OpSchema& schema = generated::group_normalization_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("GroupNormalization: ");
+  }
+  GroupNormalizationOutputDims out;
+  out.Y = (*dims)[0];
+  out.mean = (*dims)[1];
+  out.inv_std = (*dims)[2];
   return out;
 }
 

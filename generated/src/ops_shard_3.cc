@@ -69,7 +69,6 @@
 #undef coerced
 #undef dA
 #undef dB
-#undef dBias
 #undef dScale
 #undef dX
 #undef dY
@@ -4294,7 +4293,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
     },
     // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
     TensorSpec{
-        .name = "dBias",
+        .name = "dB",
         .type_parameter = 1,
         .optional = true,
         .shape = kShape1,
@@ -4336,7 +4335,7 @@ constexpr std::array<std::string_view, 6> kOperands = {
     // 4
     "dScale",
     // 5
-    "dBias",
+    "dB",
 };
 constexpr cuda::OpInfo kOperator = {
     .name = "InstanceNormalizationGrad",
@@ -4401,7 +4400,7 @@ constexpr std::array<internal::NamedOperand, 6> kNamed = {
     internal::NamedOperand{.argument = 4, .names = {0, 1}},
     // dScale
     internal::NamedOperand{.argument = 1, .names = {1}},
-    // dBias
+    // dB
     internal::NamedOperand{.argument = 2, .names = {1}},
 };
 
@@ -4429,9 +4428,10 @@ Status RunCpu(
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {
       .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
-  Status status = internal::RunRowsOnCpu<InstanceNormalizationGradFormula>(
-      context, call, inputs, outputs);
-  if (!status.ok()) {
+  const auto run = [&]() {
+    return internal::RunRowsOnCpu<InstanceNormalizationGradFormula>(context, call, inputs, outputs);
+  };
+  if (Status status = run(); !status.ok()) {
     return status;
   }
   const internal::RowsCall call2 = {
@@ -4448,8 +4448,10 @@ Status RunCuda(
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {
       .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
-  Status status = internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
-  if (!status.ok()) {
+  const auto run = [&]() {
+    return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+  };
+  if (Status status = run(); !status.ok()) {
     return status;
   }
   const internal::RowsCall call2 = {
@@ -4473,7 +4475,7 @@ Status CallTyped(
   std::array<TensorRef, 3> out;
   out[0] = outputs.dX.ref();
   out[1] = outputs.dScale.ref();
-  out[2] = outputs.dBias.ref();
+  out[2] = outputs.dB.ref();
   constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
@@ -4891,7 +4893,7 @@ Result<InstanceNormalizationGradOutputDims> InferShapes(
   InstanceNormalizationGradOutputDims out;
   out.dX = (*dims)[0];
   out.dScale = (*dims)[1];
-  out.dBias = (*dims)[2];
+  out.dB = (*dims)[2];
   return out;
 }
 

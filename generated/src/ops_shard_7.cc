@@ -26,6 +26,7 @@
 #include "gradsmith/ops/cosh.h"
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
+#include "gradsmith/ops/group_normalization_grad.h"
 #include "gradsmith/ops/log.h"
 #include "gradsmith/ops/mean_variance_normalization_grad.h"
 #include "gradsmith/ops/min.h"
@@ -59,6 +60,7 @@
 #undef Cosh
 #undef Exp
 #undef GlobalMaxPool
+#undef GroupNormalizationGrad
 #undef Log
 #undef MeanVarianceNormalizationGrad
 #undef Min
@@ -69,6 +71,8 @@
 #undef Sin
 #undef Sub
 #undef SwishGrad
+#undef T1_
+#undef T2_
 #undef T_
 #undef TanGrad
 #undef TanhGrad
@@ -82,15 +86,20 @@
 #undef count_include_pad
 #undef dA
 #undef dB
+#undef dBias
+#undef dScale
 #undef dSlope
 #undef dX
 #undef dY
 #undef dilations
 #undef epsilon
 #undef gamma
+#undef inv_std
 #undef kernel_shape
 #undef mean
+#undef num_groups
 #undef pads
+#undef scale
 #undef slope
 #undef std_dev
 #undef strides
@@ -115,6 +124,9 @@ namespace {
 }  // namespace
 
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -7326,6 +7338,786 @@ Result<MeanVarianceNormalizationGradOutputDims> InferShapes(
   }
   MeanVarianceNormalizationGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: GroupNormalizationGrad, line 1 of the entry
+namespace generated::group_normalization_grad_stub {
+
+extern const std::array<Row, 18> kRows;
+
+namespace {
+
+using Given = ::gradsmith::GroupNormalizationGradAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+    // 2
+    "T2",
+};
+
+constexpr std::array<SymbolSpec, 4> kSymbols = {
+    // ops.yaml: GroupNormalization, line 20 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: GroupNormalization, line 21 of the entry
+    SymbolSpec{
+        .name = "C",
+        .multiple_of = 0,
+    },
+    // ops.yaml: GroupNormalization, line 23 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 5,
+    },
+    // ops.yaml: GroupNormalization, line 22 of the entry
+    SymbolSpec{
+        .name = "G",
+        .given_by = 0,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [N, G]
+constexpr std::array<DimSpec, 2> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 3,
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kInputs = {
+    // ops.yaml: GroupNormalizationGrad, line 13 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 14 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 15 of the entry
+    TensorSpec{
+        .name = "scale",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 16 of the entry
+    TensorSpec{
+        .name = "mean",
+        .type_parameter = 2,
+        .shape = kShape2,
+        .shape_text = "[N, G]",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+    TensorSpec{
+        .name = "inv_std",
+        .type_parameter = 2,
+        .shape = kShape2,
+        .shape_text = "[N, G]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+    TensorSpec{
+        .name = "dScale",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .gradient_of = "scale",
+    },
+    // ops.yaml: GroupNormalizationGrad, line 21 of the entry
+    TensorSpec{
+        .name = "dBias",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[C]",
+        .gradient_of = "bias",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    AttributeSpec{
+        .name = "num_groups",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, num_groups),
+        .minimum = 1.0,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "GroupNormalizationGrad",
+    .since_version = 1,
+    .gradient_of = "GroupNormalization",
+    .kernel = "formulas::GroupNormalizationGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "mean",
+    // 3
+    "inv_std",
+    // 4
+    "dScale",
+    // 5
+    "dBias",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "GroupNormalizationGrad",
+    .operands = kOperands,
+    .inputs = 4,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<GroupNormalizationGradFormula>,
+};
+
+constexpr std::array<std::string_view, 6> kOperands2 = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "scale",
+    // 3
+    "mean",
+    // 4
+    "inv_std",
+    // 5
+    "dX",
+};
+constexpr cuda::OpInfo kOperator2 = {
+    .name = "GroupNormalizationGrad_2",
+    .operands = kOperands2,
+    .inputs = 5,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<GroupNormalizationGradFormula2>,
+};
+
+// The dims of inputs[0] by their names: N, G, K, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 4> lengths = {
+      // N
+      1,
+      // G
+      1,
+      // K
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+// The arguments as formulas see them.
+internal::SplitArguments SplitOf(
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<internal::SplitDim, 6> splits = {
+      // dY
+      internal::SplitInput(0, 1, given.num_groups),
+      // X
+      internal::SplitInput(1, 1, given.num_groups),
+      // scale
+      internal::SplitInput(2, 0, given.num_groups),
+      // dX
+      internal::SplitOutput(0, 1, given.num_groups),
+      // dScale
+      internal::SplitOutput(1, 0, given.num_groups),
+      // dBias
+      internal::SplitOutput(2, 0, given.num_groups),
+  };
+  return {inputs, outputs, splits};
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
+    // dScale
+    internal::NamedOperand{.argument = 1, .names = {1, 2}},
+    // dBias
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+};
+
+constexpr std::array<internal::NamedOperand, 6> kNamed2 = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
+    // scale
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b1001, .operands = kNamed, .scalars = scalars};
+  const auto run = [&]() {
+    return internal::RunRowsOnCpu<GroupNormalizationGradFormula>(
+        context, call, split.inputs(), split.outputs());
+  };
+  if (Status status = run(); !status.ok()) {
+    return status;
+  }
+  const internal::RowsCall call2 = {
+      .dims = dims, .of_row = 0b1100, .operands = kNamed2, .scalars = scalars};
+  return internal::RunRowsOnCpu<GroupNormalizationGradFormula2>(
+      context, call2, split.inputs(), split.outputs());
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
+  const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b1001, .operands = kNamed, .scalars = scalars};
+  const auto run = [&]() {
+    return internal::RunRowsOnCuda(context, kOperator, call, split.inputs(), split.outputs());
+  };
+  if (Status status = run(); !status.ok()) {
+    return status;
+  }
+  const internal::RowsCall call2 = {
+      .dims = dims, .of_row = 0b1100, .operands = kNamed2, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator2, call2, split.inputs(), split.outputs());
+}
+
+template <typename T_, typename T1_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::GroupNormalizationGradInputs<T_, T1_, T2_>& inputs,
+    const ::gradsmith::GroupNormalizationGradOutputs<T_, T1_, T2_>& outputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.scale.ref();
+  in[3] = inputs.mean.ref();
+  in[4] = inputs.inv_std.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.dX.ref();
+  out[1] = outputs.dScale.ref();
+  out[2] = outputs.dBias.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kFloat,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 18> kRows = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+};
+
+}  // namespace generated::group_normalization_grad_stub
+
+// ops.yaml: LayerNormalization, line 21 of the entry
+template <>
+Status GroupNormalizationGrad<float, float, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<float, float, float>& inputs,
+    const GroupNormalizationGradOutputs<float, float, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 22 of the entry
+template <>
+Status GroupNormalizationGrad<double, double, double>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<double, double, double>& inputs,
+    const GroupNormalizationGradOutputs<double, double, double>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 23 of the entry
+template <>
+Status GroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<MLFloat16, MLFloat16, MLFloat16>& inputs,
+    const GroupNormalizationGradOutputs<MLFloat16, MLFloat16, MLFloat16>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 24 of the entry
+template <>
+Status GroupNormalizationGrad<BFloat16, BFloat16, BFloat16>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<BFloat16, BFloat16, BFloat16>& inputs,
+    const GroupNormalizationGradOutputs<BFloat16, BFloat16, BFloat16>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 25 of the entry
+template <>
+Status GroupNormalizationGrad<MLFloat16, float, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<MLFloat16, float, float>& inputs,
+    const GroupNormalizationGradOutputs<MLFloat16, float, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 26 of the entry
+template <>
+Status GroupNormalizationGrad<BFloat16, float, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<BFloat16, float, float>& inputs,
+    const GroupNormalizationGradOutputs<BFloat16, float, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 27 of the entry
+template <>
+Status GroupNormalizationGrad<MLFloat16, MLFloat16, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<MLFloat16, MLFloat16, float>& inputs,
+    const GroupNormalizationGradOutputs<MLFloat16, MLFloat16, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 28 of the entry
+template <>
+Status GroupNormalizationGrad<BFloat16, BFloat16, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<BFloat16, BFloat16, float>& inputs,
+    const GroupNormalizationGradOutputs<BFloat16, BFloat16, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: LayerNormalization, line 29 of the entry
+template <>
+Status GroupNormalizationGrad<float, MLFloat16, float>(
+    const Context& context,
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputs<float, MLFloat16, float>& inputs,
+    const GroupNormalizationGradOutputs<float, MLFloat16, float>& outputs) {
+  return generated::group_normalization_grad_stub::CallTyped(
+      8, context, attributes, inputs, outputs);
+}
+
+Result<GroupNormalizationGradOutputDims> InferShapes(
+    const GroupNormalizationGradAttributes& attributes,
+    const GroupNormalizationGradInputDims& inputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.scale};
+  in[3] = {DataType::kFloat, nullptr, inputs.mean};
+  in[4] = {DataType::kFloat, nullptr, inputs.inv_std};
+  const OpSchema& schema = generated::group_normalization_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("GroupNormalizationGrad: ");
+  }
+  GroupNormalizationGradOutputDims out;
+  out.dX = (*dims)[0];
+  out.dScale = (*dims)[1];
+  out.dBias = (*dims)[2];
   return out;
 }
 

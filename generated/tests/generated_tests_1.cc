@@ -13,6 +13,7 @@
 #include "gradsmith/ops/erf_grad.h"
 #include "gradsmith/ops/expm1.h"
 #include "gradsmith/ops/global_average_pool_grad.h"
+#include "gradsmith/ops/group_normalization.h"
 #include "gradsmith/ops/layer_normalization.h"
 #include "gradsmith/ops/log_grad.h"
 #include "gradsmith/ops/lp_normalization_grad.h"
@@ -46,6 +47,7 @@
 #undef ErfGrad
 #undef Expm1
 #undef GlobalAveragePoolGrad
+#undef GroupNormalization
 #undef LayerNormalization
 #undef LogGrad
 #undef LpNormalizationGrad
@@ -67,6 +69,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef bias
 #undef ceil_mode
 #undef coerced
 #undef dX
@@ -78,6 +81,7 @@
 #undef max
 #undef mean
 #undef min
+#undef num_groups
 #undef p
 #undef pads
 #undef scale
@@ -4434,5 +4438,298 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace lp_normalization_grad_tests
+
+// ops.yaml: GroupNormalization, line 1 of the entry
+namespace group_normalization_tests {
+namespace {
+
+template <typename T_, typename T1_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GroupNormalizationInputs<T_, T1_, T2_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.scale = call.Input<T1_>(1);
+  inputs.bias = call.Input<T1_>(2);
+  ::gradsmith::GroupNormalizationOutputs<T_, T1_, T2_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  outputs.mean = call.Output<T2_>(1);
+  outputs.inv_std = call.Output<T2_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::GroupNormalizationAttributes>();
+  return ::gradsmith::GroupNormalization(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GroupNormalizationInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.scale = call.required[1];
+  inputs.bias = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::GroupNormalizationAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->mean);
+  dims.push_back(outputs->inv_std);
+  return dims;
+}
+
+// ops.yaml: GroupNormalization, line 29 of the entry
+const ::gradsmith::GroupNormalizationAttributes kAttributes0 = {
+    .num_groups = 2,
+};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 6, 4, 5}},
+            {"scale", {6}},
+            {"bias", {6}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 6, 4, 5}},
+            {"mean", {3, 2}},
+            {"inv_std", {3, 2}},
+        },
+    .attributes =
+        {
+            {"num_groups", 2},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: GroupNormalization, line 30 of the entry
+const ::gradsmith::GroupNormalizationAttributes kAttributes1 = {
+    .num_groups = 4,
+};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 12}},
+            {"scale", {12}},
+            {"bias", {12}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 12}},
+            {"mean", {4, 4}},
+            {"inv_std", {4, 4}},
+        },
+    .attributes =
+        {
+            {"num_groups", 4},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: GroupNormalization, line 31 of the entry
+const ::gradsmith::GroupNormalizationAttributes kAttributes2 = {
+    .num_groups = 4,
+};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"X", {2, 8, 3, 5}},
+            {"scale", {8}},
+            {"bias", {8}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 8, 3, 5}},
+            {"mean", {2, 4}},
+            {"inv_std", {2, 4}},
+        },
+    .attributes =
+        {
+            {"num_groups", 4},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: GroupNormalization, line 32 of the entry
+const ::gradsmith::GroupNormalizationAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_group",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 3, 7}},
+            {"scale", {3}},
+            {"bias", {3}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 7}},
+            {"mean", {2, 1}},
+            {"inv_std", {2, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: GroupNormalization, line 33 of the entry
+const ::gradsmith::GroupNormalizationAttributes kAttributes4 = {
+    .num_groups = 2,
+};
+const Case kCase4 = {
+    .name = "no_images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 4, 2}},
+            {"scale", {4}},
+            {"bias", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {0, 4, 2}},
+            {"mean", {0, 2}},
+            {"inv_std", {0, 2}},
+        },
+    .attributes =
+        {
+            {"num_groups", 2},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // one_group
+    &kCase3,
+    // no_images
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<float, MLFloat16, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: GroupNormalization, line 25 of the entry
+    {"num_groups", 1},
+    // ops.yaml: GroupNormalization, line 26 of the entry
+    {"epsilon", 1e-05},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "mean", .arguments = {0}, .over = {"D", "K"}},
+    // 2
+    {.operation = "variance", .arguments = {0}, .over = {"D", "K"}},
+    // 3
+    {.operation = "attribute", .name = "epsilon"},
+    // 4
+    {.operation = "add", .arguments = {2, 3}},
+    // 5
+    {.operation = "rsqrt", .arguments = {4}},
+    // 6
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 7
+    {.operation = "multiply", .arguments = {6, 5}},
+    // 8
+    {.operation = "input", .name = "scale"},
+    // 9
+    {.operation = "multiply", .arguments = {7, 8}},
+    // 10
+    {.operation = "input", .name = "bias"},
+    // 11
+    {.operation = "add", .arguments = {9, 10}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "G",
+            // 2
+            "K",
+            // 3
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "G", .length = 1},
+            {.name = "K", .length = 1},
+        },
+    .shapes =
+        {
+            {"X", {"N", "G", "*K", "D"}},
+            {"scale", {"G", "*K"}},
+            {"bias", {"G", "*K"}},
+            {"Y", {"N", "G", "*K", "D"}},
+            {"mean", {"N", "G"}},
+            {"inv_std", {"N", "G"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 11},
+            {.name = "mean", .node = 1},
+            {.name = "inv_std", .node = 5},
+        },
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+    .firsts =
+        {
+            // G
+            {"G", "num_groups"},
+        },
+});
+
+const OpTests kTests = {
+    .op = "GroupNormalization",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace group_normalization_tests
 
 }  // namespace gradsmith::support

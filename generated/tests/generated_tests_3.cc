@@ -50,7 +50,6 @@
 #undef coerced
 #undef dA
 #undef dB
-#undef dBias
 #undef dScale
 #undef dX
 #undef dY
@@ -2730,7 +2729,7 @@ Status Run(const TypedCall& call) {
   ::gradsmith::InstanceNormalizationGradOutputs<T_, T1_, T2_> outputs;
   outputs.dX = call.Output<T_>(0);
   outputs.dScale = call.Output<T1_>(1);
-  outputs.dBias = call.Output<T1_>(2);
+  outputs.dB = call.Output<T1_>(2);
   const auto& attributes = call.Attributes<::gradsmith::InstanceNormalizationGradAttributes>();
   return ::gradsmith::InstanceNormalizationGrad(call.context, attributes, inputs, outputs);
 }
@@ -2750,7 +2749,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   std::vector<Dims> dims;
   dims.push_back(outputs->dX);
   dims.push_back(outputs->dScale);
-  dims.push_back(outputs->dBias);
+  dims.push_back(outputs->dB);
   return dims;
 }
 
@@ -2771,7 +2770,7 @@ const Case kCase0 = {
         {
             {"dX", {3, 5, 4, 6}},
             {"dScale", {5}},
-            {"dBias", {5}},
+            {"dB", {5}},
         },
     .typed_attributes = &kAttributes0,
 };
@@ -2793,7 +2792,7 @@ const Case kCase1 = {
         {
             {"dX", {2, 4, 7}},
             {"dScale", {4}},
-            {"dBias", {4}},
+            {"dB", {4}},
         },
     .typed_attributes = &kAttributes1,
 };
@@ -2815,7 +2814,7 @@ const Case kCase2 = {
         {
             {"dX", {2, 3, 4, 5}},
             {"dScale", {3}},
-            {"dBias", {3}},
+            {"dB", {3}},
         },
     .typed_attributes = &kAttributes2,
 };
@@ -2837,7 +2836,7 @@ const Case kCase3 = {
         {
             {"dX", {3, 8, 2, 5}},
             {"dScale", {8}},
-            {"dBias", {8}},
+            {"dB", {8}},
         },
     .typed_attributes = &kAttributes3,
 };
@@ -2859,7 +2858,7 @@ const Case kCase4 = {
         {
             {"dX", {0, 3, 2}},
             {"dScale", {3}},
-            {"dBias", {3}},
+            {"dB", {3}},
         },
     .typed_attributes = &kAttributes4,
 };
@@ -2966,13 +2965,13 @@ const reference::NamedFormulaOracle kOracle({
             {"inv_std", {"N", "C"}},
             {"dX", {"N", "C", "D"}},
             {"dScale", {"C"}},
-            {"dBias", {"C"}},
+            {"dB", {"C"}},
         },
     .outputs =
         {
             {.name = "dX", .node = 14},
             {.name = "dScale", .node = 15},
-            {.name = "dBias", .node = 16},
+            {.name = "dB", .node = 16},
         },
 });
 

@@ -12,6 +12,7 @@
 #include "gradsmith/ops/cosh.h"
 #include "gradsmith/ops/exp.h"
 #include "gradsmith/ops/global_max_pool.h"
+#include "gradsmith/ops/group_normalization_grad.h"
 #include "gradsmith/ops/log.h"
 #include "gradsmith/ops/mean_variance_normalization_grad.h"
 #include "gradsmith/ops/min.h"
@@ -42,6 +43,7 @@
 #undef Cosh
 #undef Exp
 #undef GlobalMaxPool
+#undef GroupNormalizationGrad
 #undef Log
 #undef MeanVarianceNormalizationGrad
 #undef Min
@@ -52,6 +54,8 @@
 #undef Sin
 #undef Sub
 #undef SwishGrad
+#undef T1_
+#undef T2_
 #undef T_
 #undef TanGrad
 #undef TanhGrad
@@ -65,15 +69,20 @@
 #undef count_include_pad
 #undef dA
 #undef dB
+#undef dBias
+#undef dScale
 #undef dSlope
 #undef dX
 #undef dY
 #undef dilations
 #undef epsilon
 #undef gamma
+#undef inv_std
 #undef kernel_shape
 #undef mean
+#undef num_groups
 #undef pads
+#undef scale
 #undef slope
 #undef std_dev
 #undef strides
@@ -3883,5 +3892,320 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace mean_variance_normalization_grad_tests
+
+// ops.yaml: GroupNormalizationGrad, line 1 of the entry
+namespace group_normalization_grad_tests {
+namespace {
+
+template <typename T_, typename T1_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::GroupNormalizationGradInputs<T_, T1_, T2_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.scale = call.Input<T1_>(2);
+  inputs.mean = call.Input<T2_>(3);
+  inputs.inv_std = call.Input<T2_>(4);
+  ::gradsmith::GroupNormalizationGradOutputs<T_, T1_, T2_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  outputs.dScale = call.Output<T1_>(1);
+  outputs.dBias = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::GroupNormalizationGradAttributes>();
+  return ::gradsmith::GroupNormalizationGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::GroupNormalizationGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.scale = call.required[2];
+  inputs.mean = call.required[3];
+  inputs.inv_std = call.required[4];
+  const auto& attributes = call.Attributes<::gradsmith::GroupNormalizationGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  dims.push_back(outputs->dScale);
+  dims.push_back(outputs->dBias);
+  return dims;
+}
+
+// ops.yaml: GroupNormalization, line 29 of the entry
+const ::gradsmith::GroupNormalizationGradAttributes kAttributes0 = {
+    .num_groups = 2,
+};
+const Case kCase0 = {
+    .name = "images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 6, 4, 5}},
+            {"X", {3, 6, 4, 5}},
+            {"scale", {6}},
+            {"mean", {3, 2}},
+            {"inv_std", {3, 2}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 6, 4, 5}},
+            {"dScale", {6}},
+            {"dBias", {6}},
+        },
+    .attributes =
+        {
+            {"num_groups", 2},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: GroupNormalization, line 30 of the entry
+const ::gradsmith::GroupNormalizationGradAttributes kAttributes1 = {
+    .num_groups = 4,
+};
+const Case kCase1 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 12}},
+            {"X", {4, 12}},
+            {"scale", {12}},
+            {"mean", {4, 4}},
+            {"inv_std", {4, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 12}},
+            {"dScale", {12}},
+            {"dBias", {12}},
+        },
+    .attributes =
+        {
+            {"num_groups", 4},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: GroupNormalization, line 31 of the entry
+const ::gradsmith::GroupNormalizationGradAttributes kAttributes2 = {
+    .num_groups = 4,
+};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 8, 3, 5}},
+            {"X", {2, 8, 3, 5}},
+            {"scale", {8}},
+            {"mean", {2, 4}},
+            {"inv_std", {2, 4}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 8, 3, 5}},
+            {"dScale", {8}},
+            {"dBias", {8}},
+        },
+    .attributes =
+        {
+            {"num_groups", 4},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: GroupNormalization, line 32 of the entry
+const ::gradsmith::GroupNormalizationGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_group",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 7}},
+            {"X", {2, 3, 7}},
+            {"scale", {3}},
+            {"mean", {2, 1}},
+            {"inv_std", {2, 1}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 7}},
+            {"dScale", {3}},
+            {"dBias", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: GroupNormalization, line 33 of the entry
+const ::gradsmith::GroupNormalizationGradAttributes kAttributes4 = {
+    .num_groups = 2,
+};
+const Case kCase4 = {
+    .name = "no_images",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0, 4, 2}},
+            {"X", {0, 4, 2}},
+            {"scale", {4}},
+            {"mean", {0, 2}},
+            {"inv_std", {0, 2}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 4, 2}},
+            {"dScale", {4}},
+            {"dBias", {4}},
+        },
+    .attributes =
+        {
+            {"num_groups", 2},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // images
+    &kCase0,
+    // vectors
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // one_group
+    &kCase3,
+    // no_images
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: LayerNormalization, line 21 of the entry
+    {"float", &Run<float, float, float>},
+    // ops.yaml: LayerNormalization, line 22 of the entry
+    {"double", &Run<double, double, double>},
+    // ops.yaml: LayerNormalization, line 23 of the entry
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    // ops.yaml: LayerNormalization, line 24 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 25 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 26 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 29 of the entry
+    {"float_half", &Run<float, MLFloat16, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    {"num_groups", 1},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "input", .name = "mean"},
+    // 2
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "inv_std"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "input", .name = "scale"},
+    // 7
+    {.operation = "multiply", .arguments = {5, 6}},
+    // 8
+    {.operation = "mean", .arguments = {7}, .over = {"D", "K"}},
+    // 9
+    {.operation = "subtract", .arguments = {7, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {7, 4}},
+    // 11
+    {.operation = "mean", .arguments = {10}, .over = {"D", "K"}},
+    // 12
+    {.operation = "multiply", .arguments = {4, 11}},
+    // 13
+    {.operation = "subtract", .arguments = {9, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {3, 13}},
+    // 15
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 16
+    {.operation = "sum", .arguments = {15}, .over = {"D", "N"}},
+    // 17
+    {.operation = "sum", .arguments = {5}, .over = {"D", "N"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "G",
+            // 2
+            "K",
+            // 3
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "G", .length = 1},
+            {.name = "K", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"N", "G", "*K", "D"}},
+            {"X", {"N", "G", "*K", "D"}},
+            {"scale", {"G", "*K"}},
+            {"mean", {"N", "G"}},
+            {"inv_std", {"N", "G"}},
+            {"dX", {"N", "G", "*K", "D"}},
+            {"dScale", {"G", "*K"}},
+            {"dBias", {"G", "*K"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 14},
+            {.name = "dScale", .node = 16},
+            {.name = "dBias", .node = 17},
+        },
+    .firsts =
+        {
+            // G
+            {"G", "num_groups"},
+        },
+});
+
+const OpTests kTests = {
+    .op = "GroupNormalizationGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace group_normalization_grad_tests
 
 }  // namespace gradsmith::support

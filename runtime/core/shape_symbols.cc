@@ -336,6 +336,9 @@ Status ShapeSymbols::ApplyAttribute(int symbol) {
     return {};
   }
   const AttributeSpec& attribute = op_.attributes[spec.given_by];
+  if (!spec.is_list) {
+    return ApplyNumber(symbol, attribute);
+  }
   const auto* given = FindAttribute<IntList>(attribute, attributes_);
   if (given == nullptr || given->empty()) {
     return {};
@@ -358,6 +361,19 @@ Status ShapeSymbols::ApplyAttribute(int symbol) {
   }
   return values_[symbol] == *given ? Status()
                                    : InvalidArgument(is + "; expected " + Describe(symbol));
+}
+
+Status ShapeSymbols::ApplyNumber(int symbol, const AttributeSpec& attribute) {
+  const auto given = AttributeAt<std::int64_t>(attribute, attributes_);
+  if (!bound_[symbol]) {
+    Set(symbol, Dims{given}, attribute.name);
+    return {};
+  }
+  return values_[symbol][0] == given
+             ? Status()
+             : InvalidArgument(
+                   Describe(symbol) + "; expected " + std::to_string(given) + ", as attribute " +
+                   std::string(attribute.name) + " is");
 }
 
 std::string ShapeSymbols::UnboundText(const TensorSpec& tensor, int symbol) const {

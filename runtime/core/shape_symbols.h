@@ -81,6 +81,7 @@ class ShapeSymbols {
   [[nodiscard]] Status CheckBroadcast(int symbol) const;
   /// Binds a symbol to the dims that an attribute gives, or compares them.
   Status ApplyAttribute(int symbol);
+  Status ApplyNumber(int symbol, const AttributeSpec& attribute);
   /// Binds a symbol to the sum of others, or compares it.
   Status ApplySum(int symbol);
   /// Binds a symbol to what its shape rule computes, or compares it.

@@ -14,7 +14,43 @@ bool Has(unsigned names, int name) {
   return (names >> static_cast<unsigned>(name) & 1U) != 0;
 }
 
+/// Cuts a dim in two: places that are neighbours along it are so along the second.
+void Split(TensorRef& tensor, const SplitDim& split) {
+  const int rank = tensor.dims.size();
+  const int at = split.dim < 0 ? split.dim + rank : split.dim;
+  const std::int64_t second = tensor.dims[at] / split.first;
+  Dims dims;
+  Strides strides;
+  for (int dim = 0; dim < rank; ++dim) {
+    if (dim == at) {
+      dims.push_back(split.first);
+      strides.push_back(tensor.strides[dim] * second);
+    }
+    dims.push_back(dim == at ? second : tensor.dims[dim]);
+    strides.push_back(tensor.strides[dim]);
+  }
+  tensor.dims = dims;
+  tensor.strides = strides;
+}
+
 }  // namespace
+
+SplitArguments::SplitArguments(
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs,
+    std::span<const SplitDim> splits)
+    : inputs_(inputs.begin(), inputs.end()), outputs_(outputs.begin(), outputs.end()) {
+  for (const SplitDim& split : splits) {
+    const auto argument = static_cast<std::size_t>(split.argument);
+    if (split.is_output && ArgumentAt(outputs, argument) != nullptr) {
+      Split(outputs_[argument], split);
+    } else if (!split.is_output && ArgumentAt(inputs, argument) != nullptr) {
+      TensorRef tensor = Unconst(inputs_[argument]);
+      Split(tensor, split);
+      inputs_[argument] = tensor;
+    }
+  }
+}
 
 NamedDims::NamedDims(const Dims& dims, std::span<const std::int64_t> lengths) : dims_(dims) {
   std::int64_t rest = dims.size();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "gradsmith/tensor.h"
 #include "patterns/rows.h"
@@ -21,6 +22,41 @@ struct NamedOperand {
 };
 
 inline constexpr std::int64_t kUnnamed = -1;
+
+/// SplitDim says which dim of an argument is two to formulas.
+struct SplitDim {
+  /// The argument's number among the operator's inputs, or among its outputs.
+  int argument = 0;
+  bool is_output = false;
+  /// Less than 0 where it is counted from the last.
+  int dim = 0;
+  /// How many the first of the two has.
+  std::int64_t first = 1;
+};
+
+constexpr SplitDim SplitInput(int argument, int dim, std::int64_t first) {
+  return {.argument = argument, .dim = dim, .first = first};
+}
+constexpr SplitDim SplitOutput(int argument, int dim, std::int64_t first) {
+  return {.argument = argument, .is_output = true, .dim = dim, .first = first};
+}
+
+/// SplitArguments are a call's arguments as formulas see them to which some dims are two.
+class SplitArguments {
+ public:
+  /// What counts from the first dim is split from the last such dim to the first.
+  SplitArguments(
+      std::span<const ConstTensorRef> inputs,
+      std::span<const TensorRef> outputs,
+      std::span<const SplitDim> splits);
+
+  [[nodiscard]] std::span<const ConstTensorRef> inputs() const { return inputs_; }
+  [[nodiscard]] std::span<const TensorRef> outputs() const { return outputs_; }
+
+ private:
+  std::vector<ConstTensorRef> inputs_;
+  std::vector<TensorRef> outputs_;
+};
 
 /// NamedDims are the dims of a call's largest tensor, of which each name has one or, if it is a
 /// list symbol, several or none. Names are numbers, and sets of them have bit i set for name i.

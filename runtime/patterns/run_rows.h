@@ -16,8 +16,8 @@
 /// arguments of the operator.
 namespace gradsmith::internal {
 
-/// RowsCall is a call as the registration stub knows it, or a part of one: a pass over memory, which
-/// gives some of the outputs. One of whose outputs none is wanted does nothing.
+/// RowsCall is a call as the registration stub knows it, or a part of one: a pass over memory,
+/// which gives some of the outputs. One of whose outputs none is wanted does nothing.
 struct RowsCall {
   NamedDims dims;
   /// The names of the dims that make a row, as a set.
@@ -37,9 +37,8 @@ Status RunRowsOnCpu(
   std::array<TensorRef, RowsPlaces<Functor>::kEnd> tensors;
   const bool is_wanted = SpreadOperands(
       call.dims, call.of_row, CountsOf<Functor>(), call.operands, inputs, outputs, tensors);
-  return is_wanted
-             ? RunRowsOf<Functor>(context, tensors, call.dims.Axes(call.of_row), call.scalars)
-             : Status();
+  return is_wanted ? RunRowsOf<Functor>(context, tensors, call.dims.Axes(call.of_row), call.scalars)
+                   : Status();
 }
 
 /// RunRowsOnCuda computes rows with the operator's kernels, which are in `op.image`, and of whose

@@ -148,7 +148,8 @@ def defaults(op: Any) -> dict[str, float]:
 def has_rows(op: Any) -> bool:
     """Its tensors have dims of which formulas reduce some, so that it is no function of one place."""
     words = {word for text in op["formulas"].values() for word in re.findall(r"\w+", str(text))}
-    return "axis" in op.get("attributes", {}) or bool(words & (op["dims"].keys() - op["inputs"].keys()))
+    dims = {*op["dims"], *(name for dim in op["dims"].values() for name in dim.get("split", ()))}
+    return "axis" in op.get("attributes", {}) or bool(words & (dims - op["inputs"].keys()))
 
 
 def gradients() -> list[str]:

@@ -27,6 +27,7 @@ OF_SHAPE = {
 CAUGHT_BESIDES = {
     "G006_alias_in_itself",
     "G019_nested",
+    "G338_three_parts",
     "G401_bool_default",
     "G401_default",
     "G401_default_list",

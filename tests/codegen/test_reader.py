@@ -201,7 +201,8 @@ def test_a_misspelt_optional_key_has_no_consequences() -> None:
 
 def test_an_unknown_key_without_a_near_one_is_told_what_can_be_there() -> None:
     (message,) = _messages(edited(SCALE, ("      D: {length", "      D: {xyz: 1, length")))
-    assert message == "unknown key 'xyz' in symbol 'D'; expected one of rule, broadcast_to, given_by, multiple_of, doc"
+    keys = "rule, broadcast_to, given_by, multiple_of, split, doc"
+    assert message == f"unknown key 'xyz' in symbol 'D'; expected one of {keys}"
 
 
 def test_a_faulty_type_does_not_make_rows_wrong() -> None:

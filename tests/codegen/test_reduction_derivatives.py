@@ -18,7 +18,7 @@ from formula_language import IN_DOUBLE, OPS, SYMBOLIC, Words, defaults, evaluate
 
 GRADIENTS = [name for name in gradients() if has_rows(OPS[name])]
 SIZES = (2, 3, 1)  # of the dims of the largest tensor; further ones have one place
-OTHER_SIZES = {"InstanceNormalization": (2, 1, 2)}  # of forward operators that reduce the last dim alone
+OTHER_SIZES = {"InstanceNormalization": (2, 1, 2), "GroupNormalization": (2, 1, 2, 2)}  # which reduce other dims
 POINTS = 12
 
 
@@ -59,7 +59,8 @@ class Sizes:
 def dims_of(op: Any, tensor: Any) -> tuple[str, ...]:
     while "shape" not in tensor:
         tensor = {**op["outputs"], **op["inputs"]}[tensor["like"]]
-    return tuple(str(dim).lstrip("*") for dim in tensor["shape"] if dim != 1)
+    names = [str(dim).lstrip("*") for dim in tensor["shape"] if dim != 1]
+    return tuple(part for name in names for part in op["dims"].get(name, {}).get("split", [name]))
 
 
 def words_by_name(words: Words, sizes: Sizes) -> dict[str, Callable[..., Any]]:

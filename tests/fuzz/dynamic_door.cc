@@ -143,6 +143,10 @@ class Problem {
         const Result<Dims> dims = op_.symbols[i].rule(attributes_.get(), symbols_);
         symbols_[i] = dims.ok() ? *dims : symbols_[i];
       }
+      const int given_by = op_.symbols[i].given_by;
+      if (given_by >= 0 && !op_.symbols[i].is_list && !reader_.OneIn(32)) {
+        symbols_[i] = {integers_[given_by]};
+      }
     }
   }
 

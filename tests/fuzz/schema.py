@@ -29,10 +29,11 @@ SNIPPETS = [
 VALUES: list[object] = [
     *("D", "X", "Y", "T", "N", "M", "group", "ints", "int", "enum", "AutoPad", "half", "cpu", "Convolve", "2 * D"),
     *("*D", "*K", "C / group", "conv::OutputSpatial(D)", "conv::OutputSpatial(K, D)", "pool::X", "SAME_LOWER"),
-    *(0, 1, -1, 9, 1.5, 2**62, True, None, "no", [], {}, [1], [0, 0], [3, 1], ["N", "*D"], [2, 4, 5, 6]),
+    *(0, 1, -1, 9, 1.5, 2**62, True, None, "no", [], {}, [1], [0, 0], [3, 1], ["N", "*D"], ["G", "K"], [2, 4, 5, 6]),
 ]
 KEYS = [
     *("X", "W", "Y", "like", "optional", "gradient_of", "in_place_of", "min", "max", "length", "rule", "multiple_of"),
+    *("given_by", "split"),
     *("shape", "type", "dims", "layout", "group"),
 ]
 

@@ -18,6 +18,7 @@ NORMS = {
     "SkipLayerNormalization",
     "MeanVarianceNormalization",
     "InstanceNormalization",
+    "GroupNormalization",
 }
 
 
@@ -106,27 +107,52 @@ def test_mean_variance_normalization(dims: tuple[int, ...], dtype: str) -> None:
     near(back.dX, expected, TOLERANCES[dtype])
 
 
-def instance_norm(x: Any, scale: Any, b: Any) -> tuple[Any, tuple[Any, Any]]:
-    axes = tuple(range(2, x.ndim))
-    shape = (-1, *[1] * len(axes))
-    deviation = x - x.mean(axes, keepdims=True)
+def group_norm(x: Any, scale: Any, b: Any, groups: int) -> tuple[Any, tuple[Any, Any]]:
+    """Where each channel is a group, instance normalization."""
+    parts = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    axes = tuple(range(2, parts.ndim))
+    deviation = parts - parts.mean(axes, keepdims=True)
     inv_std = 1 / jnp.sqrt((deviation * deviation).mean(axes, keepdims=True) + 1e-5)
-    y = deviation * inv_std * scale.reshape(shape) + b.reshape(shape)
-    return y, (x.mean(axes), inv_std.reshape(x.shape[:2]))
+    shape = (-1, *[1] * (x.ndim - 2))
+    y = (deviation * inv_std).reshape(x.shape) * scale.reshape(shape) + b.reshape(shape)
+    return y, (parts.mean(axes), inv_std.reshape(parts.shape[:2]))
 
 
-@pytest.mark.parametrize("types", PARAMETER_TYPES)
-@pytest.mark.parametrize("dims", [(9, 4, 5), (3, 5, 4, 6), (2, 1, 33), (1, 3, 1024), (4, 0, 3), (0, 2, 3)])
-def test_instance_normalization(dims: tuple[int, ...], types: tuple[str, ...]) -> None:
+def check_groups(dims: tuple[int, ...], types: tuple[str, ...], groups: int, name: str, **attributes: int) -> None:
     random = np.random.default_rng(len(dims))
     first, second, statistics = (np.dtype(one) for one in types)
     tolerance = max(TOLERANCES[one.name] for one in (first, second, statistics))
     x, dy = (random.normal(1, 2, dims).astype(first) for _ in range(2))
     scale, b = (random.normal(1, 0.5, dims[1]).astype(second) for _ in range(2))
-    (y, mean, inv_std), gradients = differentiated(instance_norm, [x, scale, b], dy)
-    got = gradsmith.instance_normalization(x, scale, b)
+    (y, mean, inv_std), gradients = differentiated(
+        lambda x, scale, b: group_norm(x, scale, b, groups), [x, scale, b], dy
+    )
+    got = getattr(gradsmith, name)(x, scale, b, **attributes)
     for one, expected in zip(got, (y, mean, inv_std), strict=True):
         near(one, expected, tolerance)
     saved = [np.asarray(one).astype(statistics) for one in (mean, inv_std)]
-    for one, expected in zip(gradsmith.instance_normalization_grad(dy, x, scale, *saved), gradients, strict=True):
+    results = getattr(gradsmith, f"{name}_grad")(dy, x, scale, *saved, **attributes)
+    for one, expected in zip(results, gradients, strict=True):
         near(one, expected, tolerance)
+
+
+@pytest.mark.parametrize("types", PARAMETER_TYPES)
+@pytest.mark.parametrize("dims", [(9, 4, 5), (3, 5, 4, 6), (2, 1, 33), (1, 3, 1024), (0, 2, 3)])
+def test_instance_normalization(dims: tuple[int, ...], types: tuple[str, ...]) -> None:
+    check_groups(dims, types, dims[1], "instance_normalization")
+
+
+@pytest.mark.parametrize("types", PARAMETER_TYPES)
+@pytest.mark.parametrize(
+    ("dims", "groups"), [((9, 12), 2), ((3, 6, 4, 5), 3), ((2, 8, 33), 1), ((1, 32, 16, 16), 8), ((2, 5, 3), 5)]
+)
+def test_group_normalization(dims: tuple[int, ...], groups: int, types: tuple[str, ...]) -> None:
+    check_groups(dims, types, groups, "group_normalization", num_groups=groups)
+
+
+def test_groups_that_do_not_fit_are_named() -> None:
+    x, c, saved = np.zeros((2, 6, 3), np.float32), np.zeros(6, np.float32), np.zeros((2, 2), np.float32)
+    with pytest.raises(ValueError, match=r"C = 6 from X does not fit; expected a multiple of num_groups = 4"):
+        gradsmith.group_normalization(x, c, c, num_groups=4)
+    with pytest.raises(ValueError, match=r"G = 2 from mean; expected 3, as attribute num_groups is"):
+        gradsmith.group_normalization_grad(x, x, c, saved, saved, num_groups=3)

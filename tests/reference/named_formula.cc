@@ -18,8 +18,16 @@ using Indices = std::vector<std::int64_t>;
 /// Roundings of a kernel beside those of adding.
 constexpr Real kFew = 8;
 
+/// Whether an entry of a shape is one dim with the entry before it.
+bool IsSecond(std::string_view entry) {
+  return entry.starts_with('*');
+}
+
 Names NamesOf(const std::vector<std::string_view>& shape) {
-  Names names(shape.begin(), shape.end());
+  Names names;
+  for (const std::string_view entry : shape) {
+    names.insert(IsSecond(entry) ? entry.substr(1) : entry);
+  }
   names.erase("1");
   return names;
 }
@@ -68,6 +76,9 @@ class NamedFormulaOracle::Space {
   static std::optional<Space>
   Of(const NamedFormulaData& data, const Shapes& inputs, const Attributes& attributes) {
     Space space;
+    for (const auto& [name, attribute] : data.firsts) {
+      space.bound_[name] = {std::get<std::int64_t>(attributes.find(attribute)->second)};
+    }
     if (!space.FindLengths(data, inputs, attributes)) {
       return std::nullopt;
     }
@@ -92,6 +103,10 @@ class NamedFormulaOracle::Space {
   [[nodiscard]] Shape ShapeOf(const std::vector<std::string_view>& entries) const {
     Shape shape;
     for (const std::string_view entry : entries) {
+      if (IsSecond(entry)) {
+        shape.back() *= bound_.find(entry.substr(1))->second.front();
+        continue;
+      }
       const Shape dims = entry == "1" ? Shape{1} : bound_.find(entry)->second;
       shape.insert(shape.end(), dims.begin(), dims.end());
     }
@@ -163,6 +178,9 @@ class NamedFormulaOracle::Space {
     std::vector<std::string_view> unknown;
     for (const std::string_view entry : shape) {
       const auto known = lengths_.find(entry);
+      if (IsSecond(entry)) {
+        continue;
+      }
       if (entry == "1" || known != lengths_.end()) {
         rest -= entry == "1" ? 1 : known->second;
       } else {
@@ -176,7 +194,16 @@ class NamedFormulaOracle::Space {
 
   bool Bind(const std::vector<std::string_view>& shape, const Shape& dims) {
     std::size_t at = 0;
-    for (const std::string_view entry : shape) {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      const std::string_view entry = shape[i];
+      if (i + 1 < shape.size() && IsSecond(shape[i + 1])) {
+        if (at == dims.size() || !BindSecond(shape[i + 1].substr(1), entry, dims[at])) {
+          return false;
+        }
+        at += 1;
+        i += 1;
+        continue;
+      }
       const auto known = lengths_.find(entry);
       if (entry != "1" && known == lengths_.end()) {
         return false;
@@ -195,6 +222,13 @@ class NamedFormulaOracle::Space {
       }
     }
     return at == dims.size();
+  }
+
+  /// Of a dim that is two.
+  bool BindSecond(std::string_view name, std::string_view first, std::int64_t both) {
+    const std::int64_t count = bound_.find(first)->second.front();
+    const Shape own = {both / count};
+    return both % count == 0 && bound_.try_emplace(name, own).first->second == own;
   }
 
   std::map<std::string_view, std::int64_t> lengths_;

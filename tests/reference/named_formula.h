@@ -39,6 +39,9 @@ struct NamedFormulaData {
   /// As of FormulaData.
   std::span<const std::size_t> domain = {};
   Attributes exact_attributes = {};
+  /// Of two names that are one dim of tensors, the first, and the attribute that says how many it
+  /// has. The second stands behind it in shapes, with an asterisk.
+  std::map<std::string_view, std::string_view> firsts = {};
 };
 
 /// NamedFormulaOracle evaluates node by node, each at every place of its own dims. An absent input

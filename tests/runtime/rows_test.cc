@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gradsmith/context.h"
+#include "patterns/named_dims.h"
 #include "softmax/kernels.h"
 
 /// The pattern `rows`: how tensors become rows, and what the CPU makes of them. The generated tests
@@ -87,6 +88,22 @@ TEST(RowsTask, DimsThatOneStrideServesAreOne) {
   EXPECT_EQ(channels.row_rank, 2);
   EXPECT_EQ(channels.row_dims[1], 20);
   EXPECT_EQ(channels.length_strides[0][0], 20);
+}
+
+/// What formulas know as two dims, whose places are those of one.
+TEST(SplitArguments, DimsCountFromEitherEnd) {
+  std::vector<float> data(120);
+  const TensorRef x = Ref(data, {2, 6, 5}, {60, 10, 2});
+  const std::array<ConstTensorRef, 2> inputs = {x, ConstTensorRef()};
+  const std::array<TensorRef, 1> outputs = {Ref(data, {6})};
+  const std::array<SplitDim, 4> splits = {
+      SplitInput(0, -2, 3), SplitInput(1, 0, 3), SplitOutput(0, 0, 3), SplitOutput(1, 0, 3)};
+  const SplitArguments split(inputs, outputs, splits);
+  EXPECT_EQ(split.inputs()[0].dims, (Dims{2, 3, 2, 5}));
+  EXPECT_EQ(split.inputs()[0].strides, (Strides{60, 20, 10, 2}));
+  EXPECT_FALSE(split.inputs()[1].present);
+  EXPECT_EQ(split.outputs()[0].dims, (Dims{3, 2}));
+  EXPECT_EQ(split.outputs()[0].strides, (Strides{2, 1}));
 }
 
 TEST(RowsOnCpu, RowsAndColumnsAroundAnAxis) {

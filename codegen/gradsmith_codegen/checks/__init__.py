@@ -27,6 +27,7 @@ from . import (
     names,
     operations,
     shapes,
+    splits,
     types,
 )
 from .evaluation import CaseEvaluator
@@ -36,6 +37,7 @@ MODULES = (
     names,
     types,
     shapes,
+    splits,
     broadcasts,
     lists,
     kernel_shapes,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ..diagnostics import Note
 from ..faults import did_you_mean, instead
 from ..formula_misfit import Misfit
+from ..formula_splits import unfolded
 from ..formula_steps import steps_of
 from ..formula_tree import CONSTANTS, COUNT, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
 from ..grammar import is_identifier
@@ -116,8 +117,9 @@ def output_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
 @op_rule("G809", needs=("formulas", *SHAPES), blames=("formulas",))
 def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula reduces over a dim that nothing in its expression has, or over none."""
-    shapes = {tensor.name: tensor.shape for tensor in op.inputs}
-    every = frozenset().union(*[tensor.shape.symbols for tensor in scope.tensors])
+    seen = unfolded(op)
+    shapes = {tensor.name: tensor.shape for tensor in seen.inputs}
+    every = frozenset().union(*[tensor.shape.symbols for tensor in (*seen.inputs, *seen.outputs)])
     within: dict[str, frozenset[str]] = {}  # the symbols of each formula's value
     for formula in op.formulas:
         for part in parts(formula.tree):

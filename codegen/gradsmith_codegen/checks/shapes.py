@@ -276,12 +276,18 @@ def _ruled(op: Op) -> set[str]:
 
 @op_rule("G328", needs=(*SHAPES, "attributes"), blames=("dims",))
 def bad_giver(op: Op, scope: Scope) -> Iterator[Finding]:
-    """`given_by` names neither an ints attribute nor `outputs`; or stands where an input or a rule binds the
-    dims, or where an attribute, which is a list, would give a single dim."""
+    """`given_by` names neither an ints attribute nor `outputs`, nor, of a single dim, an int attribute with
+    `min: 1` or more; or stands where an input or a rule binds the dims, or where an attribute, which is a
+    list, would give a single dim."""
     for symbol in op.symbols:
         if not symbol.given_by:
             continue
         attribute, place = scope.attributes.get(symbol.given_by), symbol.at("given_by")
+        if attribute and attribute.kind is AttributeKind.INT and not symbol.is_list:
+            problem = _count_problem(scope, symbol.given_by, "what gives a dim")
+            if problem:
+                yield Finding(problem[0], place, problem[1])
+            continue
         is_giver = attribute is not None and attribute.kind is AttributeKind.INTS
         if not is_giver and symbol.given_by != OUTPUTS:
             givers = [one.name for one in op.attributes if one.kind is AttributeKind.INTS]
@@ -408,19 +414,20 @@ def bad_divisor(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape divides by something that is no int attribute with `min: 1` or more."""
     for dim, place in scope.dims:
         if dim.divisor:
-            problem = _divisor_problem(scope, dim.divisor)
+            problem = _count_problem(scope, dim.divisor, "the divisor")
             if problem:
                 yield Finding(problem[0], place.span, problem[1])
 
 
-def _divisor_problem(scope: Scope, name: str) -> tuple[str, tuple[Note, ...]] | None:
+def _count_problem(scope: Scope, name: str, what: str) -> tuple[str, tuple[Note, ...]] | None:
+    """Why an attribute is no number of dims' places."""
     attribute = scope.attributes.get(name)
     if not attribute:
         hint = did_you_mean(name, scope.attributes)
-        return f"the divisor '{name}' is no attribute of operator '{scope.draft.op.name}'{hint}", ()
+        return f"{what} '{name}' is no attribute of operator '{scope.draft.op.name}'{hint}", ()
     is_number = attribute.kind is AttributeKind.INT and not attribute.is_optional
     if not is_number or attribute.minimum is None or attribute.minimum < 1:
-        message = f"the divisor '{name}' must be an int attribute with a default and a 'min' of at least 1"
+        message = f"{what} '{name}' must be an int attribute with a default and a 'min' of at least 1"
         return message, (Note("the attribute", attribute.span),)
     return None
 
@@ -456,6 +463,6 @@ def bad_multiple_of(op: Op, scope: Scope) -> Iterator[Finding]:
             message = f"symbol '{symbol.name}' is a list of dims, which is no multiple of anything"
             yield Finding(message, symbol.at("multiple_of"))
         elif symbol.multiple_of:
-            problem = _divisor_problem(scope, symbol.multiple_of)
+            problem = _count_problem(scope, symbol.multiple_of, "the divisor")
             if problem:
                 yield Finding(problem[0], symbol.at("multiple_of"), problem[1])

@@ -63,6 +63,8 @@
 #include "gradsmith/ops/global_max_pool_grad.h"
 #include "gradsmith/ops/glu.h"
 #include "gradsmith/ops/glu_grad.h"
+#include "gradsmith/ops/group_normalization.h"
+#include "gradsmith/ops/group_normalization_grad.h"
 #include "gradsmith/ops/hard_sigmoid.h"
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/hard_swish.h"

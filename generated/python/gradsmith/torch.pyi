@@ -65,6 +65,8 @@ from gradsmith import (
     GlobalMaxPoolGradResult,
     GluResult,
     GluGradResult,
+    GroupNormalizationResult,
+    GroupNormalizationGradResult,
     HardSigmoidResult,
     HardSigmoidGradResult,
     HardSwishResult,
@@ -302,6 +304,8 @@ __all__ = [
     "mean_variance_normalization_grad",
     "instance_normalization",
     "instance_normalization_grad",
+    "group_normalization",
+    "group_normalization_grad",
 ]
 
 _ConvGradOutput: TypeAlias = Literal["dX", "dW", "dB"]
@@ -377,7 +381,8 @@ _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
 _SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
-_InstanceNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
+_InstanceNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dB"]
+_GroupNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
 
 def conv(
     X: Tensor,
@@ -1284,5 +1289,23 @@ def instance_normalization_grad(
     mean: Tensor,
     inv_std: Tensor,
     *,
-    outputs: _InstanceNormalizationGradOutput | Iterable[_InstanceNormalizationGradOutput] | None = ("dX", "dScale", "dBias"),
+    outputs: _InstanceNormalizationGradOutput | Iterable[_InstanceNormalizationGradOutput] | None = ("dX", "dScale", "dB"),
 ) -> InstanceNormalizationGradResult[Tensor]: ...
+def group_normalization(
+    X: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    *,
+    num_groups: int = 1,
+    epsilon: float = 1e-05,
+) -> GroupNormalizationResult[Tensor]: ...
+def group_normalization_grad(
+    dY: Tensor,
+    X: Tensor,
+    scale: Tensor,
+    mean: Tensor,
+    inv_std: Tensor,
+    *,
+    num_groups: int = 1,
+    outputs: _GroupNormalizationGradOutput | Iterable[_GroupNormalizationGradOutput] | None = ("dX", "dScale", "dBias"),
+) -> GroupNormalizationGradResult[Tensor]: ...

@@ -51,7 +51,7 @@ struct SymbolSpec {
   /// each 1 or equal, or -1.
   std::int16_t broadcast_to = -1;
   /// For lists: index of the ints attribute that gives the dims where it is neither empty nor
-  /// absent, or -1.
+  /// absent. For scalars: index of the int attribute that the dim is. Or -1.
   std::int8_t given_by = -1;
   /// Where nothing else binds the symbol, the outputs that the caller passes do.
   bool from_outputs = false;

@@ -21,8 +21,8 @@
 #undef T_
 #pragma push_macro("X")
 #undef X
-#pragma push_macro("dBias")
-#undef dBias
+#pragma push_macro("dB")
+#undef dB
 #pragma push_macro("dScale")
 #undef dScale
 #pragma push_macro("dX")
@@ -75,7 +75,7 @@ struct InstanceNormalizationGradOutputs {
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY over the batch and the spatial dims
   // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
-  ::gradsmith::TensorView<T1_> dBias = {};
+  ::gradsmith::TensorView<T1_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for InstanceNormalizationGrad.
@@ -213,7 +213,7 @@ struct InstanceNormalizationGradInputDims {
 struct InstanceNormalizationGradOutputDims {
   ::gradsmith::Dims dX = {};
   ::gradsmith::Dims dScale = {};
-  ::gradsmith::Dims dBias = {};
+  ::gradsmith::Dims dB = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -229,7 +229,7 @@ Result<InstanceNormalizationGradOutputDims> InferShapes(
 #pragma pop_macro("dY")
 #pragma pop_macro("dX")
 #pragma pop_macro("dScale")
-#pragma pop_macro("dBias")
+#pragma pop_macro("dB")
 #pragma pop_macro("X")
 #pragma pop_macro("T_")
 #pragma pop_macro("T2_")

@@ -65,6 +65,8 @@ from gradsmith._ops.global_max_pool_op import GlobalMaxPoolResult, global_max_po
 from gradsmith._ops.global_max_pool_grad_op import GlobalMaxPoolGradResult, global_max_pool_grad
 from gradsmith._ops.glu_op import GluResult, glu
 from gradsmith._ops.glu_grad_op import GluGradResult, glu_grad
+from gradsmith._ops.group_normalization_op import GroupNormalizationResult, group_normalization
+from gradsmith._ops.group_normalization_grad_op import GroupNormalizationGradResult, group_normalization_grad
 from gradsmith._ops.hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
 from gradsmith._ops.hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
 from gradsmith._ops.hard_swish_op import HardSwishResult, hard_swish
@@ -274,6 +276,10 @@ __all__ = [
     "glu",
     "GluGradResult",
     "glu_grad",
+    "GroupNormalizationResult",
+    "group_normalization",
+    "GroupNormalizationGradResult",
+    "group_normalization_grad",
     "HardSigmoidResult",
     "hard_sigmoid",
     "HardSigmoidGradResult",
@@ -598,6 +604,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "MeanVarianceNormalizationGrad": mean_variance_normalization_grad,
     "InstanceNormalization": instance_normalization,
     "InstanceNormalizationGrad": instance_normalization_grad,
+    "GroupNormalization": group_normalization,
+    "GroupNormalizationGrad": group_normalization_grad,
 }
 
 # What torch.library is told of each operator.
@@ -749,6 +757,8 @@ TORCH_SCHEMAS = {
     "MeanVarianceNormalizationGrad": "(Tensor dY, Tensor X, Tensor mean, Tensor std_dev, *, float epsilon=1e-09, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "InstanceNormalization": "(Tensor X, Tensor scale, Tensor B, *, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor)",
     "InstanceNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor mean, Tensor inv_std, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "GroupNormalization": "(Tensor X, Tensor scale, Tensor bias, *, SymInt num_groups=1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor)",
+    "GroupNormalizationGrad": "(Tensor dY, Tensor X, Tensor scale, Tensor mean, Tensor inv_std, *, SymInt num_groups=1, str[]? outputs=None, str? policies=None) -> Tensor[]",
 }
 
 # How many operations of arithmetic a call makes that computes all outputs, from the dims of its tensors and from what

@@ -15,7 +15,7 @@ class InstanceNormalizationGradResult(NamedTuple):
     dScale: Any
     """sum of dY * xhat over the batch and the spatial dims"""
 
-    dBias: Any
+    dB: Any
     """sum of dY over the batch and the spatial dims"""
 
 
@@ -30,7 +30,7 @@ def instance_normalization_grad(
     mean,
     inv_std,
     *,
-    outputs=("dX", "dScale", "dBias"),
+    outputs=("dX", "dScale", "dB"),
     out=None,
     context=None,
     **_unknown,
@@ -69,7 +69,7 @@ def instance_normalization_grad(
         dScale : array of T1 (C,)
             sum of dY * xhat over the batch and the spatial dims
 
-        dBias : array of T1 (C,)
+        dB : array of T1 (C,)
             sum of dY over the batch and the spatial dims
 
     Raises
@@ -104,7 +104,7 @@ def instance_normalization_grad(
     (3, 5, 4, 6)
     >>> result.dScale.shape
     (5,)
-    >>> result.dBias.shape
+    >>> result.dB.shape
     (5,)
     """
     if _unknown:

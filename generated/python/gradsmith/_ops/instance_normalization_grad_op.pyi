@@ -5,12 +5,12 @@ from typing import Generic, Literal, NamedTuple, TypeAlias
 from gradsmith._policy import Context
 from gradsmith._typing import A as _A
 
-_Output: TypeAlias = Literal["dX", "dScale", "dBias"]
+_Output: TypeAlias = Literal["dX", "dScale", "dB"]
 
 class InstanceNormalizationGradResult(NamedTuple, Generic[_A]):
     dX: _A | None
     dScale: _A | None
-    dBias: _A | None
+    dB: _A | None
 
 def instance_normalization_grad(
     dY: _A,
@@ -19,7 +19,7 @@ def instance_normalization_grad(
     mean: _A,
     inv_std: _A,
     *,
-    outputs: _Output | Iterable[_Output] | None = ("dX", "dScale", "dBias"),
+    outputs: _Output | Iterable[_Output] | None = ("dX", "dScale", "dB"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
 ) -> InstanceNormalizationGradResult[_A]: ...

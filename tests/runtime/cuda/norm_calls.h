@@ -1,0 +1,140 @@
+#ifndef GRADSMITH_TESTS_RUNTIME_CUDA_NORM_CALLS_H_
+#define GRADSMITH_TESTS_RUNTIME_CUDA_NORM_CALLS_H_
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gradsmith/gradsmith.h"
+#include "layer_norm/functors.h"
+#include "patterns/cuda/rows_shape.h"
+#include "patterns/rows_info.h"
+#include "runtime/cuda/op_call.h"
+
+/// Calls of the operators that normalize rows.
+namespace gradsmith::cuda {
+
+/// Types of X, of scale and Y, and of the statistics.
+using Types = std::vector<DataType>;
+
+inline constexpr DataType kFloat = DataType::kFloat;
+inline constexpr DataType kHalf = DataType::kMLFloat16;
+
+inline TensorPointer Make(DataType type, const Sizes& dims, Layout layout = Layout::kContiguous) {
+  return std::make_shared<GpuTensor>(type, dims, layout);
+}
+
+class CudaNormTest : public CudaTest {
+ protected:
+  OpCall MakeForward(const Sizes& dims, const Types& types, Layout layout = Layout::kContiguous) {
+    OpCall call{.name = "rows", .op = "LayerNormalization", .types = types};
+    const Sizes row = {dims.back()};
+    const Sizes rows(dims.begin(), dims.end() - 1);
+    call.inputs = {Make(types[0], dims, layout), Make(types[1], row), Make(types[1], row)};
+    call.outputs = {Make(types[1], dims, layout), Make(types[2], rows), Make(types[2], rows)};
+    call.FillInputs(random_);
+    return call;
+  }
+  OpCall MakeGradient(const Sizes& dims, const Types& types, Layout layout = Layout::kContiguous) {
+    OpCall call{
+        .name = "rows", .op = "LayerNormalizationGrad", .types = {types[1], types[0], types[2]}};
+    const Sizes row = {dims.back()};
+    const Sizes rows(dims.begin(), dims.end() - 1);
+    call.inputs = {
+        Make(types[1], dims, layout), Make(types[0], dims, layout), Make(types[1], row),
+        Make(types[2], rows), Make(types[2], rows)};
+    call.outputs = {Make(types[0], dims, layout), Make(types[1], row), Make(types[1], row)};
+    call.FillInputs(random_);
+    return call;
+  }
+
+  /// The same of one type by operators that have formulas.
+  OpCall MakeSkip(const Sizes& dims, DataType type) {
+    const Sizes row = {dims.back()};
+    const Sizes rows(dims.begin(), dims.end() - 1);
+    OpCall call{.name = "rows", .op = "SkipLayerNormalization", .types = {type}};
+    call.inputs = {Make(type, dims), Make(type, dims), Make(type, row), nullptr, Make(type, row)};
+    call.outputs = {Make(type, dims), Make(type, rows), nullptr, Make(type, dims)};
+    call.FillInputs(random_);
+    return call;
+  }
+  OpCall MakeSkipGradient(const Sizes& dims, DataType type) {
+    OpCall call = MakeGradient(dims, {type, type, type});
+    call.op = "SkipLayerNormalizationGrad";
+    call.types = {type};
+    return call;
+  }
+  /// Channels of one image as rows: by MeanVarianceNormalization, InstanceNormalization,
+  /// GroupNormalization, each channel a group, or the gradient of one.
+  OpCall MakeOfChannels(const std::string& op, const Sizes& rows_and_length, DataType type) {
+    const std::int64_t rows = rows_and_length[0];
+    const bool is_of_images = !op.starts_with("MeanVariance");
+    const Sizes dims = {1, rows, rows_and_length[1]};
+    const Sizes statistics = is_of_images ? Sizes{1, rows} : Sizes{rows};
+    OpCall call{.name = "channels", .op = op, .types = Types(is_of_images ? 3 : 1, type)};
+    if (op.starts_with("Group")) {
+      call.attributes = {{"num_groups", rows}};
+    }
+    call.inputs = {Make(type, dims)};
+    call.outputs = {Make(type, dims)};
+    const auto append = [&](std::vector<TensorPointer>* operands, const Sizes& of) {
+      operands->insert(operands->end(), {Make(type, of), Make(type, of)});
+    };
+    if (op.ends_with("Grad")) {
+      call.inputs.push_back(Make(type, dims));
+      append(&call.inputs, statistics);
+    } else {
+      append(&call.outputs, statistics);
+    }
+    if (is_of_images && op.ends_with("Grad")) {
+      call.inputs.insert(call.inputs.begin() + 2, Make(type, {rows}));
+      append(&call.outputs, {rows});
+    } else if (is_of_images) {
+      append(&call.inputs, {rows});
+    }
+    call.FillInputs(random_);
+    return call;
+  }
+
+  /// As few rows as all multiprocessors take by columns, and a rest that is no full team; 0 where
+  /// a row has no place in shared memory.
+  [[nodiscard]] std::int64_t RowsByColumns(std::int64_t length, const Types& types) const {
+    const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
+    const int bytes = static_cast<int>(std::max(SizeOf(types[0]), SizeOf(types[1])));
+    internal::RowsTask task;
+    task.rows = 1;
+    task.length = length;
+    const RowsForm form = {.vector = 16 / bytes, .is_by_columns = true};
+    const RowsShape shape = ShapeOf(device(), task, form, info, bytes);
+    const int rows = RowsOfTeam(bytes == sizeof(double) ? 8 : 4, form.vector);
+    return static_cast<int>(shape.shared_bytes) > MostShared(device())
+               ? 0
+               : std::int64_t{shape.launch.teams} * rows * (device().multiprocessors() - 1) + 1;
+  }
+
+  static void RunTwice(const OpCall& call, double tolerance = 0) {
+    SCOPED_TRACE(call.Describe());
+    const Context context(OnGpu());
+    std::vector<std::vector<std::byte>> bytes;
+    for (int run = 0; run < 2; ++run) {
+      call.ResetOutputs();
+      const Status status = call.Run(context);
+      ASSERT_TRUE(status.ok()) << status.message();
+      ASSERT_TRUE(Synchronize(context).ok());
+      EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
+      bytes = call.OutputBytes();
+    }
+    call.ExpectResults(call.name, tolerance);
+  }
+
+  Random random_{"layer norm rows"};
+};
+
+}  // namespace gradsmith::cuda
+
+#endif  // GRADSMITH_TESTS_RUNTIME_CUDA_NORM_CALLS_H_
