@@ -77,14 +77,15 @@ def compare(folder: Path, contents: Iterable[tuple[str, str]]) -> dict[str, str]
     for path, new in contents:
         old = _read(folder / path)
         if old != new:
-            diff = difflib.unified_diff(
-                old.splitlines(keepends=True),
-                new.splitlines(keepends=True),
-                f"{path} (on disk)",
-                f"{path} (generated)",
-            )
-            diffs[path] = "".join(line if line.endswith("\n") else line + "\n" for line in diff)
+            diffs[path] = difference(f"{path} (on disk)", old, f"{path} (generated)", new)
     return diffs
+
+
+def difference(old_name: str, old: str, new_name: str, new: str) -> str:
+    """A unified diff of two texts; empty where they are the same."""
+    lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    diff = difflib.unified_diff(*lines, old_name, new_name)
+    return "".join(line if line.endswith("\n") else line + "\n" for line in diff)
 
 
 def rewrite(path: Path, text: str) -> None:

@@ -33,7 +33,7 @@ class Kind(Enum):
     MAPPING = "mapping"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Piece:
     """A node as it is written. `end` is where its last character ends; of nothing, where it begins."""
 

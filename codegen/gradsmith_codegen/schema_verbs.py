@@ -1,4 +1,4 @@
-"""The verbs for who writes a schema: what editors know of it, what has changed in it, and new entries."""
+"""The verbs for who writes a schema: what editors know, what has changed, new entries, and style."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from .diagnostics import counted, has_errors
 from .text import printable
-from .verbs import EPILOG, FAILED, OK, Refused, kernels, run_verb, schema_options, show
+from .verbs import (
+    EPILOG,
+    FAILED,
+    OK,
+    Refused,
+    kernels,
+    run_verb,
+    schema_option,
+    schema_options,
+    schema_position,
+    show,
+)
 
 if TYPE_CHECKING:
     from .changes import Change
@@ -24,6 +35,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     _add_schema(commands)
     _add_diff(commands)
     _add_new_op(commands)
+    _add_fmt(commands)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -221,4 +233,44 @@ def _new_op(options: argparse.Namespace) -> int:
         print(f"{printable(str(options.schema))}:{line}: '{options.name}' was added")
     else:
         sys.stdout.write(entry)
+    return OK
+
+
+# ----------------------------------------------------------------------------------------------------
+# fmt
+
+
+def _add_fmt(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser("fmt", help="bring a schema into the style of ops.yaml", epilog=EPILOG)
+    parser.set_defaults(run=run_verb, work=_fmt, verb="fmt", format="text")
+    schema_position(parser)
+    schema_option(parser)
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; show a diff and exit with 1 if the schema differs",
+    )
+
+
+def _fmt(options: argparse.Namespace) -> int:
+    from .files import difference, rewrite
+    from .formatting import formatted
+    from .loader import read_source
+    from .reader import read_document
+
+    source, diagnostics = read_source(options.schema)
+    document = None
+    if not diagnostics:
+        document, diagnostics = read_document(source)
+    if not document:
+        show(diagnostics, source, options)
+        return FAILED
+    name = printable(str(options.schema))
+    text = formatted(source)
+    if options.check:
+        sys.stdout.write(difference(f"{name} (on disk)", source.text, f"{name} (formatted)", text))
+        return OK if text == source.text else FAILED
+    if text != source.text:
+        rewrite(options.schema, text)
+    print(f"{name}: {'formatted' if text != source.text else 'no change'}")
     return OK

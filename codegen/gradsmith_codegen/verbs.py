@@ -80,6 +80,11 @@ def show(diagnostics: list[Diagnostic], source: Source, options: argparse.Namesp
 
 def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
     """The schema, by position or as an option; where its kernels are; and the format."""
+    schema_position(parser)
+    schema_options(parser, formats, help_text)
+
+
+def schema_position(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "schema",
         nargs="?",
@@ -88,11 +93,9 @@ def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], 
         metavar="FILE",
         help="the schema (default: ops.yaml)",
     )
-    schema_options(parser, formats, help_text)
 
 
-def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
-    """The same without a position."""
+def schema_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema",
         action=_OneSchema,
@@ -100,6 +103,11 @@ def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], he
         metavar="FILE",
         help="the schema (default: ops.yaml)",
     )
+
+
+def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
+    """The schema as an option; where its kernels are; and the format."""
+    schema_option(parser)
     parser.add_argument(
         "--kernels",
         type=Path,

@@ -27,7 +27,7 @@ _ERRORS = (ImportError, ValueError, NotImplementedError, MemoryError, RuntimeErr
 
 _EXAMPLE = '"ConvGrad half X=8x3x9x9 W=4x3x3x3"'
 _EPILOG = (
-    "generate, check, list, schema, diff and new-op are the generator's, which needs PyYAML and Jinja2. "
+    "generate, check, list, schema, diff, new-op and fmt are the generator's, which needs PyYAML and Jinja2. "
     "With --json results are JSON on standard output, and errors are JSON on standard error. "
     "Exit status: 0 for success, 1 for what failed or is not supported, 2 for wrong usage."
 )

@@ -106,6 +106,7 @@ def test_the_generators_verbs(repository: Path, tmp_path: Path) -> None:
     assert run("schema") == (repository / "ops.schema.json").read_text(encoding="utf-8")
     assert run("diff", str(repository / "ops.yaml"), str(repository / "ops.yaml")) == "no changes\n"
     assert run("new-op", "Silu", "--formula", "Y: X * sigmoid(X)", *schema).startswith("  - name: Silu\n")
+    assert run("fmt", "--check", *schema) == ""
     assert "files written" in run("generate", *schema, "--out", str(tmp_path / "generated"))
 
 
