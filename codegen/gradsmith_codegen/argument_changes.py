@@ -165,8 +165,9 @@ class _Shapes:
         if was.rule != new.rule:
             before, after = (rule.text if rule else "no rule" for rule in (was.rule, new.rule))
             found.breaking(f"rule of {name} is {after}, was {before}", new.at("rule").line)
-        if old.doc != new.doc:
-            found.compatible(f"doc of {name} changed", new.at("doc").line)
+        for key in ("split", "doc"):  # the dims that formulas alone know, and words
+            if getattr(old, key) != getattr(new, key):
+                found.compatible(f"{key} of {name} changed", new.at(key).line)
 
 
 def _compare_bond(what: str, was: str, now: str, line: int, found: Findings) -> None:

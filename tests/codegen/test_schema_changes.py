@@ -52,6 +52,7 @@ COMPATIBLE = [
     (("min: 1, length: D}", "min: 1}"), "length of attribute 'strides' is gone, was 1 * D"),
     (("length: [1, 3]", "length: [0, 4]"), "length of symbol 'D' is [0, 4], was [1, 3]"),
     (("M: {multiple_of: group}", "M: {doc: channels}"), "multiple_of of symbol 'M' is gone, was group"),
+    (("multiple_of: group}", "multiple_of: group, split: [G, L]}"), "split of symbol 'M' changed"),
     (("half: {T: half}", "half: {T: half}\n      bf16: {T: bf16}"), "row 'bf16' (T = BFloat16) was added"),
     (("repeatable: policy", "repeatable: always"), "repeatable on cpu and cuda is 'always', was 'policy'"),
     (("repeatable: policy", "repeatable: {cuda: always}"), "repeatable on cuda is 'always', was 'policy'"),
