@@ -78,7 +78,8 @@ def _generate(options: argparse.Namespace) -> int:
 
     # Only this command needs the templates' engine, whose import takes longer than a check.
     from . import output
-    from .plan import Library, make_plan
+    from .library import Library
+    from .plan import make_plan
     from .render import templates
 
     schema = load(options)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from gradsmith_codegen import cli
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
-from gradsmith_codegen.plan import Library
+from gradsmith_codegen.library import Library
 from gradsmith_codegen.verbs import OK
 
 HEADER = """
