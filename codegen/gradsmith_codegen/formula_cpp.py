@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .formula_tree import CONSTANTS, COUNT, Function, Kind, Name, Number, Precedence, Reduce, Tree
+from .formula_tree import (
+    CONSTANTS,
+    COUNT,
+    Function,
+    Given,
+    Index,
+    Kind,
+    Lookup,
+    Name,
+    Number,
+    Precedence,
+    Reduce,
+    Tree,
+)
 from .model import AttributeKind, Op
 from .text import Text, cpp_comment
 
@@ -66,6 +79,8 @@ def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
         found[attribute.name] = scalar(f"scalars[{index}]", attribute.kind is AttributeKind.BOOL)
     for index, dims in enumerate(counts, len(op.scalars)):
         found[count_name(dims)] = scalar(f"scalars[{index}]", False)
+    for index, name in enumerate(op.givens, len(op.scalars) + len(counts)):
+        found[given_name(name)] = scalar(f"scalars[{index}]", True)
     for index, tensor in enumerate(op.read_inputs):
         found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask)
     return found
@@ -105,12 +120,21 @@ def _expression(tree: Tree, body: Body) -> Code:
         return body.names[tree.name]
     if isinstance(tree, Reduce):  # a count: the checks refuse others
         return body.names[count_name([dim.name for dim in tree.dims])]
+    if isinstance(tree, Given):
+        return body.names[given_name(tree.name.name)]
+    if isinstance(tree, Index | Lookup):
+        raise NotImplementedError("places in a map")  # such formulas are no map
     return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
 
 
 def count_name(dims: Iterable[str]) -> str:
     """What stands for the number of places of dims among the names."""
     return f"count({', '.join(sorted(dims))})"
+
+
+def given_name(name: str) -> str:
+    """What stands among the names for whether something is there."""
+    return f"given({name})"
 
 
 def applied(function: Function, arguments: list[Code]) -> Code:

@@ -7,10 +7,10 @@ import struct
 from dataclasses import dataclass, field
 
 from . import broadcasting
-from .formula_graph import CONSTANT, graph_of
+from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
-from .formula_tree import Name, Number, Reduce, Tree
-from .model import Attribute, AttributeKind, Dim, Op, Symbol
+from .formula_tree import INDEX, Given, Index, Lookup, Name, Number, Reduce, Tree
+from .model import Attribute, AttributeKind, DataType, Dim, Op, Symbol, Tensor
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 
@@ -35,10 +35,11 @@ class DataNode:
             return f'.operation = "number", .number = {self.number!r}'
         if not self.arguments and not self.name:
             return f'.operation = "{self.operation}"'
-        if self.name:
+        if self.name and not self.arguments:
             return f'.operation = "{self.operation}", .name = "{self.name}"'
         listed = ", ".join(map(str, self.arguments))
-        return f'.operation = "{self.operation}", .arguments = {{{listed}}}'
+        named = f', .name = "{self.name}"' if self.name else ""
+        return f'.operation = "{self.operation}", .arguments = {{{listed}}}{named}'
 
 
 @dataclass(slots=True)
@@ -91,6 +92,16 @@ class ListLength:
 
 
 @dataclass(slots=True)
+class Integers:
+    """What an input of integers is drawn from: places along a dim, and a few beyond, or truth values."""
+
+    input: str
+    dim: str = ""
+    is_truth: bool = False
+    is_signed: bool = False
+
+
+@dataclass(slots=True)
 class NamedFormulaData:
     """What the oracle of formulas that name dims is made of."""
 
@@ -104,6 +115,7 @@ class NamedFormulaData:
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
     # The first of two dims that are one to tensors, and the attribute that says how many it has.
     firsts: list[tuple[str, str]] = field(default_factory=list)
+    integers: list[Integers] = field(default_factory=list)
 
 
 def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaData:
@@ -121,6 +133,7 @@ def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaDat
         outputs=_graph_outputs(op, numbers),
         exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
         firsts=list(firsts.items()),
+        integers=[_integers(op, one) for one in op.read_inputs if op.is_whole(one)],
     )
     own = {tensor.name: tensor.shape for tensor in op.inputs}
     if forward and forward.formulas and all(own.get(one.name) == one.shape for one in forward.inputs):
@@ -132,6 +145,28 @@ def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaDat
 def _entry(dim: Dim, seconds: set[str]) -> str:
     """What is one dim with the entry before it begins with an asterisk."""
     return f"*{dim.symbol}" if dim.symbol in seconds else dim.symbol or dim.text
+
+
+def _integers(op: Op, tensor: Tensor) -> Integers:
+    signed = (DataType.INT32, DataType.INT64)
+    is_signed = all(one in signed for one in op.types_of(tensor))
+    return Integers(tensor.name, _dim_of(op, tensor), tensor.is_mask, is_signed)
+
+
+def _dim_of(op: Op, tensor: Tensor) -> str:
+    """The dim along which an input tells places: that of the table which it looks up, or of the place that
+    it is compared with; empty where there is none."""
+    graph = graph_of(op)
+    tables = {one.name: symbols(one.shape) for one in op.inputs}
+    of_tensor = Node(INPUT, name=tensor.name)
+    for node in graph.nodes:
+        arguments = [graph.nodes[one] for one in node.arguments]
+        if of_tensor in arguments and node.operation == LOOKUP:
+            return min(tables[node.name], default="")
+        places = [one.name for one in arguments if one.operation == INDEX]
+        if of_tensor in arguments and places:
+            return places[0]
+    return ""
 
 
 def _length(op: Op, symbol: Symbol) -> ListLength | None:
@@ -202,4 +237,8 @@ class _Writer:
             return DataNode(kind, name=tree.name) if kind else DataNode(tree.name)  # a constant
         if isinstance(tree, Reduce):
             raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
+        if isinstance(tree, Given):
+            return DataNode("given", name=tree.name.name)
+        if isinstance(tree, Index | Lookup):
+            raise NotImplementedError("places in a map")  # such formulas are no map
         return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

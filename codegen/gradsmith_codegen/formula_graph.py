@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .formula_tree import COUNT, Function, Name, Number, Reduce, Tree
+from .formula_tree import COUNT, GIVEN, INDEX, Function, Given, Index, Lookup, Name, Number, Reduce, Tree
 from .model import Formula, Op, Shape, Span
 
 MEAN, VARIANCE, SUM, MAX = "mean", "variance", "sum", "max"
-INPUT, ATTRIBUTE, NUMBER, CONSTANT = "input", "attribute", "number", "constant"
+INPUT, ATTRIBUTE, NUMBER, CONSTANT, LOOKUP = "input", "attribute", "number", "constant", "lookup"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A function of nodes, a reduction of the first one over dims, or a leaf by its name or number."""
+    """A function of nodes, a reduction of the first one over dims, what a table that is named has at the
+    integer of the first one, or a leaf by its name or number."""
 
     operation: str
     arguments: tuple[int, ...] = ()
@@ -90,6 +91,8 @@ class _Builder:
             return self._named(formula, tree)
         if isinstance(tree, Reduce):
             return self._reduction(formula, tree, kept)
+        if isinstance(tree, Index | Given | Lookup):
+            return self._place(formula, tree)
         arguments = tuple([self._node(formula, one, frozenset()) for one in tree.arguments])
         dims = frozenset().union(*[self.graph.dims[one] for one in arguments])
         node = Node(tree.function.name, arguments, function=tree.function)
@@ -102,6 +105,15 @@ class _Builder:
             return self._add(Node(INPUT, name=tree.name), formula, tree, self._inputs[tree.name])
         kind = ATTRIBUTE if tree.name in self._attributes else CONSTANT
         return self._add(Node(kind, name=tree.name), formula, tree, frozenset())
+
+    def _place(self, formula: Formula, tree: Index | Given | Lookup) -> int:
+        if isinstance(tree, Index):
+            return self._add(Node(INDEX, name=tree.dim.name), formula, tree, frozenset({tree.dim.name}))
+        if isinstance(tree, Given):
+            return self._add(Node(GIVEN, name=tree.name.name), formula, tree, frozenset())
+        integer = self._named(formula, tree.integer)
+        node = Node(LOOKUP, (integer,), name=tree.table.name)
+        return self._add(node, formula, tree, self.graph.dims[integer])
 
     def _reduction(self, formula: Formula, tree: Reduce, kept: frozenset[str]) -> int:
         over = {dim.name for dim in tree.dims}

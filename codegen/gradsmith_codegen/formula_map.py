@@ -36,7 +36,7 @@ def _of_tensors(op: Op) -> Iterator[Problem]:
 
 
 def _over_the_limits(op: Op) -> Iterator[Problem]:
-    count, scalars = len(op.inputs) + len(op.outputs), len(op.scalars)
+    count, scalars = len(op.inputs) + len(op.outputs), len(op.scalars) + len(op.givens)
     if count > MAX_MAP_TENSORS:
         message = f"the formulas fit no pattern: a map has {MAX_MAP_TENSORS} tensors at most, not {count}"
         yield message, op.at("formulas")

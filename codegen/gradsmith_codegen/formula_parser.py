@@ -9,7 +9,22 @@ from typing import NamedTuple
 
 from . import formula_faults
 from .diagnostics import Diagnostic
-from .formula_tree import COUNT, FUNCTIONS, OPERATORS, REDUCTIONS, Apply, Name, Number, Reduce, Tree
+from .formula_tree import (
+    COUNT,
+    FUNCTIONS,
+    GIVEN,
+    INDEX,
+    OPERATORS,
+    REDUCTIONS,
+    Apply,
+    Given,
+    Index,
+    Lookup,
+    Name,
+    Number,
+    Reduce,
+    Tree,
+)
 from .model import Span
 
 MAX_DEPTH = 32  # of brackets and signs within each other
@@ -17,7 +32,7 @@ MAX_TOKENS = 300  # words, numbers and marks of a formula
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<bad>\*\*)|(?P<mark><=|>=|==|!=|[-+*/<>(),])|(?P<other>\S)",
+    r"|(?P<bad>\*\*)|(?P<mark><=|>=|==|!=|[-+*/<>(),[\]])|(?P<other>\S)",
     re.ASCII,
 )
 _WORDS = ("and", "or", "not")
@@ -158,8 +173,10 @@ class _Parser:
             return _number(token)
         if token.kind == "name" and token.text not in _WORDS:
             self._at += 1
-            following = self._next
-            return self._call(token) if following.text == "(" else Name(token.text, token.start, token.end)
+            if self._next.text == "(":
+                return self._call(token)
+            name = Name(token.text, token.start, token.end)
+            return self._lookup(name) if self._take("[") else name
         bracket = self._take("(")
         if bracket is None:
             what = "the formula ends" if token.kind == "end" else f"'{token.text}' stands"
@@ -170,6 +187,15 @@ class _Parser:
         self._depth -= 1
         self._expect(")", "to close the bracket")
         return tree
+
+    def _lookup(self, table: Name) -> Tree:
+        token = self._next
+        if token.kind != "name" or token.text in _WORDS:
+            message = f"'{table.name}' is looked up by the name of an integer input"
+            raise _syntax(message, token.start, token.end)
+        self._at += 1
+        closing = self._expect("]", f"behind the integer input in '{table.name}[{token.text}]'")
+        return Lookup(table, Name(token.text, token.start, token.end), table.start, closing.end)
 
     def _call(self, name: _Token) -> Tree:
         self._enter(self._expect("(", ""))
@@ -182,13 +208,15 @@ class _Parser:
             return Reduce(
                 COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end
             )
+        if name.text in (INDEX, GIVEN):
+            return _of_a_name(name, arguments)
         if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
             return _reduction(name, arguments)
         function = FUNCTIONS.get(name.text)
         if function is None:
             raise Unparsed(
                 lambda span: formula_faults.unknown_function(
-                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT]
+                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN]
                 ),
                 name.start,
                 name.end,
@@ -212,6 +240,21 @@ def _reduction(name: _Token, arguments: list[Tree]) -> Tree:
             lambda span: formula_faults.wrong_count(span, name.text, "1 or more", 0), name.start, name.end
         )
     return Reduce(name.text, arguments[0], _dims(name, arguments[1:]), name.start, name.end)
+
+
+def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
+    if len(arguments) != 1:
+        raise Unparsed(
+            lambda span: formula_faults.wrong_count(span, word.text, "1", len(arguments)),
+            word.start,
+            word.end,
+        )
+    (name,) = arguments
+    if not isinstance(name, Name):
+        what = "a dim" if word.text == INDEX else "an input or an attribute"
+        raise _syntax(f"'{word.text}' is of {what}, given by its name", name.start, name.end)
+    made = Index if word.text == INDEX else Given
+    return made(name, word.start, word.end)
 
 
 def _dims(name: _Token, arguments: list[Tree]) -> tuple[Name, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .formula_cpp import Body, Code, constants, kept_short, number, scalar
-from .formula_graph import INPUT, MEAN, NUMBER, VARIANCE
+from .formula_cpp import Body, Code, applied, constants, kept_short, number, scalar
+from .formula_graph import ATTRIBUTE, CONSTANT, INPUT, LOOKUP, MEAN, NUMBER, VARIANCE
 from .formula_schedule import Role, Schedule, bound_type
 from .formula_slots import Slots
-from .formula_tree import COUNT, OPERATORS, Precedence
+from .formula_tree import COUNT, GIVEN, INDEX, OPERATORS, Kind, Precedence
 from .model import AttributeKind, DataType, Op, Tensor
 from .text import Text, cpp_comment
 from .wrapping import COLUMN_LIMIT
@@ -18,7 +18,13 @@ _SUBTRACT = OPERATORS["-"]
 _LAST = 1 << 30  # behind all phases
 _ROW = "const RowValues<A>& row"
 # Where a functor finds the inputs.
-_PLACES = ((Role.ELEMENT, "in[{}]"), (Role.COLUMN, "columns[{}]"), (Role.ROW, "row.inputs[{}]"))
+_PLACES = (
+    (Role.ELEMENT, "in[{}]"),
+    (Role.COLUMN, "columns[{}]"),
+    (Role.ROW, "row.inputs[{}]"),
+    (Role.INTEGER, "row.integers[{}]"),
+)
+_COMPARISONS = [OPERATORS[mark] for mark in ("<", "<=", ">", ">=", "==", "!=")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,9 @@ class _Writer:
             for role, text in _PLACES
             for index, tensor in enumerate(schedule.inputs[role])
         }
+        self._whole = {tensor.name: tensor for tensor in schedule.inputs[Role.INTEGER]}
+        nodes = [self._graph.nodes[one] for one in range(len(self._graph.nodes))]
+        self._lookups = [node for node, one in enumerate(nodes) if one.operation == LOOKUP]
         self._variance_of = {
             self._graph.nodes[node].arguments[1]: node
             for node in self._reductions
@@ -109,6 +118,8 @@ class _Writer:
             methods += [self._phase_of(), *self._is_max(), self._terms(), *self._finish()]
         else:
             methods += [self._phase_of(), self._no_terms()]
+        if self._lookups:
+            methods.insert(0, self._lookup_at())
         outputs = self._schedule.outputs
         methods.append(self._map(outputs[Role.ELEMENT]))
         if outputs[Role.ROW]:
@@ -125,12 +136,16 @@ class _Writer:
             ("kInputs", inputs[Role.ELEMENT]),
             ("kColumnInputs", inputs[Role.COLUMN]),
             ("kRowInputs", inputs[Role.ROW]),
+            ("kIntegerInputs", inputs[Role.INTEGER]),
+            ("kTables", inputs[Role.TABLE]),
             ("kOutputs", outputs[Role.ELEMENT]),
             ("kColumnSums", outputs[Role.COLUMN]),
             ("kRowOutputs", outputs[Role.ROW]),
         ):
             if tensors or name in ("kInputs", "kOutputs"):
                 yield f"static constexpr int {name} = {len(tensors)};"
+        if self._lookups:
+            yield f"static constexpr int kLookups = {len(self._lookups)};"
         second = [
             1 << place
             for place, one in enumerate(self._schedule.operands)
@@ -147,6 +162,17 @@ class _Writer:
             yield "static constexpr bool kRowsOfManyDims = true;"
         yield f"static constexpr int kPhases = {self._schedule.phases};"
         yield f"static constexpr int kResults = {len(self._slots.slots)};"
+
+    def _lookup_at(self) -> Method:
+        """The table of each lookup, and the integer by which it is."""
+        tables = [tensor.name for tensor in self._schedule.inputs[Role.TABLE]]
+        integers = list(self._whole)
+        found = []
+        for lookup in self._lookups:
+            node = self._graph.nodes[lookup]
+            integer = self._graph.nodes[node.arguments[0]].name
+            found.append(f"{{{tables.index(node.name)}, {integers.index(integer)}}}")
+        return _constant_method("RowsLookup LookupAt", found, "lookup")
 
     # -- Results ---
 
@@ -262,18 +288,67 @@ class _Writer:
 
     def leaf(self, node: int) -> Code | None:
         one = self._graph.nodes[node]
-        if one.operation == NUMBER:
-            return number(one.number)
-        if one.operation == INPUT:
-            return Code(self._inputs[one.name], Precedence.CALL)
-        if one.operation == COUNT:
-            return self._count(one.over)
+        if self._compares_integers(node):
+            return self._comparison(node)
         if one.function or one.is_reduction:
             return None
-        for index, attribute in enumerate(self._op.scalars):
-            if attribute.name == one.name:
-                return scalar(f"row.scalars[{index}]", attribute.kind is AttributeKind.BOOL)
-        return constants()[one.name]
+        made: dict[str, Callable[[], Code]] = {
+            NUMBER: lambda: number(one.number),
+            INPUT: lambda: self._input(one.name),
+            LOOKUP: lambda: Code(f"row.lookups[{self._lookups.index(node)}]", Precedence.CALL),
+            INDEX: lambda: Code("static_cast<A>(row.index)", Precedence.CALL),
+            COUNT: lambda: self._count(one.over),
+            GIVEN: lambda: self._given(one.name),
+            ATTRIBUTE: lambda: self._attribute(one.name),
+            CONSTANT: lambda: constants()[one.name],
+        }
+        return made[one.operation]()
+
+    def _given(self, name: str) -> Code:
+        before = len(self._op.scalars) + len(self._schedule.counts)
+        return scalar(f"row.scalars[{before + self._op.givens.index(name)}]", True)
+
+    def _attribute(self, name: str) -> Code:
+        places = {one.name: (index, one.kind) for index, one in enumerate(self._op.scalars)}
+        index, kind = places[name]
+        return scalar(f"row.scalars[{index}]", kind is AttributeKind.BOOL)
+
+    def _input(self, name: str) -> Code:
+        place = self._inputs[name]
+        if name not in self._whole:
+            return Code(place, Precedence.CALL)
+        if self._whole[name].is_mask:
+            return Code(f"{place} != 0", Precedence.COMPARISON, Kind.TRUTH)
+        return Code(f"static_cast<A>({place})", Precedence.CALL)
+
+    def _compares_integers(self, node: int) -> bool:
+        """Both are whole, and one of them is an integer of the row or a place in it."""
+        one = self._graph.nodes[node]
+        if one.function not in _COMPARISONS or not all(self._integer(part) for part in one.arguments):
+            return False
+        return any(self._graph.nodes[part].operation in (INPUT, INDEX) for part in one.arguments)
+
+    def _comparison(self, node: int) -> Code:
+        one = self._graph.nodes[node]
+        integers = [Code(self._integer(part), Precedence.CALL) for part in one.arguments]
+        return applied(one.function, integers) if one.function else integers[0]
+
+    def _integer(self, node: int) -> str:
+        """A whole number as it is; empty where the node is none."""
+        one = self._graph.nodes[node]
+        if one.operation == INPUT and one.name in self._whole and not self._whole[one.name].is_mask:
+            return self._inputs[one.name]
+        if one.operation == INDEX:
+            return "row.index"
+        if one.operation == COUNT and frozenset(one.over) == self._schedule.over:
+            return "row.exact_length"
+        if one.operation == NUMBER and one.number == int(one.number):
+            return str(int(one.number))
+        if one.operation == ATTRIBUTE:
+            for index, attribute in enumerate(self._op.scalars):
+                if attribute.name == one.name and attribute.kind is AttributeKind.INT:
+                    return f"static_cast<std::int64_t>(row.exact_scalars[{index}])"
+        return ""
 
     def _count(self, over: tuple[str, ...]) -> Code:
         if frozenset(over) == self._schedule.over:
@@ -413,19 +488,19 @@ def _branches(by_phase: Sequence[list[str]]) -> list[str]:
     return [*lines, "}"] if lines else []
 
 
-def _constant_method(head: str, values: Sequence[int | bool]) -> Method:
-    """A function of a slot's number."""
+def _constant_method(head: str, values: Sequence[int | bool | str], parameter: str = "result") -> Method:
+    """A function of a number: of a slot's, or of what else the parameter says."""
     signature = f"GRADSMITH_FUNCTOR static constexpr {head}"
     distinct = list(dict.fromkeys(values)) or [0]
     if len(distinct) == 1:
-        return Method(f"{signature}(int /*result*/)", [f"return {str(distinct[0]).lower()};"], False)
+        return Method(f"{signature}(int /*{parameter}*/)", [f"return {str(distinct[0]).lower()};"], False)
     if isinstance(distinct[0], bool):
         places = [place for place, value in enumerate(values) if value]
-        condition = " || ".join(f"result == {place}" for place in places)
-        return Method(f"{signature}(int result)", [f"return {condition};"], False)
+        condition = " || ".join(f"{parameter} == {place}" for place in places)
+        return Method(f"{signature}(int {parameter})", [f"return {condition};"], False)
     *cases, last = distinct
     lines: list[str] = []
     for value in cases:
-        condition = " || ".join(f"result == {place}" for place, one in enumerate(values) if one == value)
+        condition = " || ".join(f"{parameter} == {place}" for place, one in enumerate(values) if one == value)
         lines += [f"if ({condition}) {{", f"  return {value};", "}"]
-    return Method(f"{signature}(int result)", [*lines, f"return {last};"], False)
+    return Method(f"{signature}(int {parameter})", [*lines, f"return {last};"], False)

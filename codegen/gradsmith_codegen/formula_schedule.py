@@ -13,9 +13,9 @@ from enum import Enum
 
 from . import formula_graph
 from .faults import listing
-from .formula_graph import MAX, MEAN, SUM, VARIANCE, Graph, symbols
+from .formula_graph import INPUT, LOOKUP, MAX, MEAN, SUM, VARIANCE, Graph, symbols
 from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, misfit, of_entry
-from .formula_tree import COUNT, Reduce, parts
+from .formula_tree import COUNT, INDEX, Index, Lookup, Reduce, parts
 from .model import DataType, DimKind, Op, Tensor
 from .vocabulary import TYPES
 
@@ -35,6 +35,8 @@ class Role(Enum):
     ELEMENT = "element"
     COLUMN = "column"
     ROW = "row"
+    INTEGER = "integer"  # of a row
+    TABLE = "table"  # of which rows look up elements
 
 
 @dataclass(slots=True)
@@ -84,8 +86,9 @@ class Schedule:
 
 
 def names_dims(op: Op) -> bool:
-    """A formula says over which dims it reduces, or what it counts."""
-    return any(isinstance(part, Reduce) and part.dims for one in op.formulas for part in parts(one.tree))
+    """A formula says over which dims it reduces, what it counts, or of what it tells the place."""
+    every = [part for one in op.formulas for part in parts(one.tree)]
+    return any((isinstance(one, Reduce) and one.dims) or isinstance(one, Index | Lookup) for one in every)
 
 
 def schedule(op: Op) -> Schedule:
@@ -98,7 +101,10 @@ class _Scheduler:
         self._op = op
         self._graph = formula_graph.graph_of(op)
         self._live = self._graph.below(list(self._graph.outputs.values()))
-        self._outputs = {tensor.name: tensor for tensor in op.outputs}
+        nodes = [self._graph.nodes[node] for node in self._live]
+        self._tables = {node.name for node in nodes if node.operation == LOOKUP}
+        self._read = {node.name for node in nodes if node.operation == INPUT}
+        self._places = [node for node in sorted(self._live) if self._place_of(node)]
 
     def schedule(self) -> Schedule:
         for tensor in (*self._op.inputs, *self._op.outputs):
@@ -124,8 +130,9 @@ class _Scheduler:
             problem = f"a pattern has single tensors, and '{tensor.name}' is a list"
         elif tensor.may_be_on_host:
             problem = f"a pattern reads its inputs on the device, and '{tensor.name}' may lie on the host"
-        elif tensor.type in TYPES and not TYPES[tensor.type].is_floating and not tensor.shape_only:
-            problem = f"a pattern computes floating numbers, and '{tensor.name}' is {tensor.type}"
+        elif not tensor.shape_only and self._has_no_numbers(tensor):
+            kinds = listing([one.value for one in self._op.types_of(tensor)])
+            problem = f"a pattern computes floating numbers, and '{tensor.name}' is {kinds}"
         for dim in tensor.shape:
             if dim.kind is not DimKind.SYMBOL and dim.text != "1":
                 problem = problem or (
@@ -136,6 +143,11 @@ class _Scheduler:
             problem = f"'{tensor.name}' has a dim twice, so that its name does not say which"
         if problem:
             raise of_entry(problem, tensor.span)
+
+    def _has_no_numbers(self, tensor: Tensor) -> bool:
+        """Outputs are floating, and inputs floating or whole in all rows."""
+        are_floating = [one.is_floating for one in self._op.types_of(tensor)]
+        return not all(are_floating) and (tensor in self._op.outputs or any(are_floating))
 
     def _lead(self) -> Tensor:
         """The tensor that has all dims; an input that formulas read, if one has."""
@@ -150,6 +162,13 @@ class _Scheduler:
 
     def _role(self, tensor: Tensor, found: Schedule) -> Role:
         dims = symbols(tensor.shape)
+        if self._op.is_whole(tensor):
+            return self._role_of_integers(tensor, found)
+        if tensor.name in self._tables:
+            if tensor.name in self._read:
+                message = f"'{tensor.name}' is looked up and read at its place; one pattern does not do both"
+                raise of_entry(message, tensor.span)
+            return Role.TABLE
         if found.is_map or (dims & found.over and dims - found.over):
             role = Role.ELEMENT
         else:
@@ -161,6 +180,13 @@ class _Scheduler:
             )
             raise of_entry(message, tensor.span)
         return role
+
+    def _role_of_integers(self, tensor: Tensor, found: Schedule) -> Role:
+        if found.is_map or symbols(tensor.shape) & found.over:
+            kind = self._op.types_of(tensor)[0].value
+            message = f"'{tensor.name}' is {kind}, and such an input has an element for each row"
+            raise of_entry(message, tensor.span)
+        return Role.INTEGER
 
     def _output_role(self, tensor: Tensor, found: Schedule) -> Role:
         node = self._graph.outputs[tensor.name]
@@ -230,6 +256,8 @@ class _Scheduler:
         within = [node for node in self._all_reductions() if node in used]
         self._check_reduced()
         candidates = within or self._all_reductions()
+        if self._places:
+            return self._over_places(candidates)
         if not candidates:
             return frozenset()
         first = candidates[0] if within else max(candidates, key=self._depth)
@@ -247,6 +275,36 @@ class _Scheduler:
             if own == rest:
                 message += ", and a sum over the rows is an output as it is"
             raise misfit(message, self._graph.span(node))
+        return over
+
+    def _place_of(self, node: int) -> frozenset[str]:
+        """The dims along which a node tells or looks up a place."""
+        one = self._graph.nodes[node]
+        if one.operation == INDEX:
+            return frozenset({one.name})
+        tables = {tensor.name: symbols(tensor.shape) for tensor in self._op.inputs}
+        return tables[one.name] if one.operation == LOOKUP else frozenset()
+
+    def _over_places(self, reductions: Sequence[int]) -> frozenset[str]:
+        """The one dim that makes a row where formulas tell places along it."""
+        over = self._place_of(self._places[0])
+        lists = {symbol.name for symbol in self._op.symbols if symbol.is_list}
+        for node in self._places:
+            own = self._place_of(node)
+            if own & lists:
+                message = f"places are told along a single dim, and {listing(sorted(own))} may be several"
+                raise misfit(message, self._graph.span(node))
+            if own != over:
+                here, others = listing(sorted(own)), listing(sorted(over))
+                message = f"no pattern tells places along {here} beside those along {others}"
+                message += ", of which rows are made"
+                raise misfit(message, self._graph.span(node))
+        (dim,) = over
+        for node in reductions:
+            if frozenset(self._graph.nodes[node].over) != over:
+                here = f"over {listing(self._graph.nodes[node].over)}"
+                message = f"no pattern reduces {here} and tells places along {dim}"
+                raise misfit(message, self._graph.span(node))
         return over
 
     def _are_sums_of_columns(self, over: frozenset[str]) -> bool:
@@ -297,7 +355,7 @@ class _Scheduler:
     # -- Types and limits ---
 
     def _check_types(self, found: Schedule) -> None:
-        typed = [one for one in found.operands if found.is_map or not self._is_of_rows(one, found)]
+        typed = [one for one in found.operands if found.is_map or not self._has_any_type(one, found)]
         kinds = list(dict.fromkeys(tensor.type for tensor in typed))
         found.first = found.lead.type
         others = [kind for kind in kinds if kind != found.first]
@@ -331,8 +389,9 @@ class _Scheduler:
         return (dict(row.types) for row in self._op.rows)
 
     @staticmethod
-    def _is_of_rows(tensor: Tensor, found: Schedule) -> bool:
-        return tensor in found.inputs[Role.ROW] or tensor in found.outputs[Role.ROW]
+    def _has_any_type(tensor: Tensor, found: Schedule) -> bool:
+        of_any_type = (Role.ROW, Role.INTEGER, Role.TABLE)
+        return any(tensor in found.inputs[role] or tensor in found.outputs[role] for role in of_any_type)
 
     def _check_limits(self, found: Schedule) -> None:
         count = len(found.operands)
@@ -343,7 +402,7 @@ class _Scheduler:
 
 
 def check_scalars(op: Op, counts: Sequence[tuple[str, ...]]) -> None:
-    scalars = len(op.scalars) + len(counts)
+    scalars = len(op.scalars) + len(counts) + len(op.givens)
     if scalars > MAX_SCALARS:
         message = f"the formulas read {scalars} attributes and counts; {MAX_SCALARS} are given at most"
         raise misfit(message, op.at("formulas"))

@@ -93,6 +93,8 @@ FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _fu
 # With a dim or several behind the expression; `sum` with none as well.
 REDUCTIONS = ("sum", "mean", "max", "variance")
 COUNT = "count"  # of dims alone: how many places they have together
+INDEX = "index"  # of a dim: an element's place along it
+GIVEN = "given"  # of a name: whether it is there
 CONSTANTS: Mapping[str, float] = {"pi": math.pi}
 
 
@@ -132,7 +134,35 @@ class Reduce:
     end: int
 
 
-Tree = Number | Name | Apply | Reduce
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An element's place along a dim."""
+
+    dim: Name
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Whether an input or an attribute that may be absent is there."""
+
+    name: Name
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The element of a table at an integer."""
+
+    table: Name
+    integer: Name
+    start: int
+    end: int
+
+
+Tree = Number | Name | Apply | Reduce | Index | Given | Lookup
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
@@ -143,8 +173,15 @@ def parts(tree: Tree) -> Iterator[Tree]:
             yield from parts(argument)
     elif isinstance(tree, Reduce):
         yield from parts(tree.argument)
+    elif isinstance(tree, Lookup):
+        yield from (tree.table, tree.integer)
 
 
 def names(tree: Tree) -> Iterator[Name]:
-    """Those that are read; dims are not."""
+    """Those that are read; dims are not, nor what is only asked for."""
     return (part for part in parts(tree) if isinstance(part, Name))
+
+
+def asked_for(tree: Tree) -> Iterator[Name]:
+    """Of what the formula asks whether it is there."""
+    return (part.name for part in parts(tree) if isinstance(part, Given))

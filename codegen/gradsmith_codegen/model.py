@@ -403,6 +403,23 @@ class Op(Located):
         return [tensor for tensor in self.read_inputs if tensor.is_mask]
 
     @property
+    def givens(self) -> list[str]:
+        """The inputs and attributes of which formulas ask whether they are there."""
+        asked = [name.name for formula in self.formulas for name in formula_tree.asked_for(formula.tree)]
+        return list(dict.fromkeys(asked))
+
+    def types_of(self, tensor: Tensor) -> list[DataType]:
+        """The element types that the rows give a tensor."""
+        if tensor.type in _ELEMENT_TYPES:
+            return [one for one in DataType if tensor.type in (one.value, one.alias)]
+        return list(dict.fromkeys([dict(row.types)[tensor.type] for row in self.rows]))
+
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Its elements are integers or truth values in every row."""
+        types = self.types_of(tensor)
+        return bool(types) and not any(one.is_floating for one in types)
+
+    @property
     def has_sums(self) -> bool:
         """An output is summed over what it lacks of the inputs' dims."""
         return any(isinstance(formula.tree, formula_tree.Reduce) for formula in self.formulas)

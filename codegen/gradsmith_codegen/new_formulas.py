@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from . import scalars, spelling
 from .diagnostics import format_text
 from .formula_parser import Unparsed, parse
-from .formula_tree import CONSTANTS, Apply, Kind, Name, Reduce, Tree, names, parts
+from .formula_tree import CONSTANTS, Apply, Kind, Name, Reduce, Tree, asked_for, names, parts
 from .grammar import MAX_RANK
 from .loader import source_of
 from .model import FLOATING_TYPES, Attribute, Case, Layout, Op, Span, Tensor
@@ -209,6 +209,9 @@ class FormulaEntry:
         inputs = {name: _entries(name, tensor, ()) for name, tensor in tensors.items()}
         for tensor in unbound:  # it tells the shape of its gradient
             inputs[tensor.name]["shape_only"] = "true"
+        asked = [one.name for tree in self._trees.values() for one in asked_for(tree)]
+        for name in inputs.keys() & asked:
+            inputs[name]["optional"] = "true"
         outputs = {name: _entries(name, tensor, inputs) for name, tensor in shaped.items()}
         used = bound.union(*[tensor.shape.symbols for tensor in unbound])
         symbols = {one.name: spelling.symbol(one) for one in forward.symbols if one.name in used}

@@ -50,7 +50,7 @@ def _text(tree: Tree, names: dict[str, str], least: Precedence) -> str:
     if isinstance(tree, Name):
         return names[tree.name]
     if not isinstance(tree, Apply):
-        raise NotImplementedError(f"'{tree.operation}' among operations")  # the checks refuse it
+        raise NotImplementedError("a function among operations")  # the checks refuse it
     own = tree.function.precedence
     mark = ARITHMETIC[tree.function]
     first = _text(tree.arguments[0], names, own)

@@ -184,8 +184,16 @@ class OpPlan:
 
     def scalar(self, attribute: model.Attribute) -> str:
         """The attribute as formulas are given it."""
+        value = f"given.{attribute.name}{'.value_or(0)' if attribute.is_optional else ''}"
         is_real = attribute.kind is model.AttributeKind.FLOAT
-        return f"given.{attribute.name}" if is_real else f"static_cast<double>(given.{attribute.name})"
+        return value if is_real else f"static_cast<double>({value})"
+
+    def given(self, name: str) -> str:
+        """Whether an input or an attribute is there, as formulas are given it."""
+        place = self.input_indices.get(name)
+        if place is None:
+            return f"given.{name}.has_value() ? 1.0 : 0.0"
+        return f"internal::ArgumentAt(inputs, {place}) != nullptr ? 1.0 : 0.0"
 
     @property
     def since_version(self) -> int:
@@ -258,8 +266,23 @@ class OpPlan:
 
     @property
     def scalar_count(self) -> int:
-        """How many numbers formulas are given: attributes, and counts of dims."""
-        return len(self.op.scalars) + len(self._counts)
+        """How many numbers formulas are given: attributes, counts of dims, and what is there."""
+        return len(self.op.scalars) + len(self._counts) + len(self.op.givens)
+
+    @property
+    def asks_for_inputs(self) -> bool:
+        """Formulas ask whether inputs are there."""
+        return not self.input_indices.keys().isdisjoint(self.op.givens)
+
+    @property
+    def asks_for_attributes(self) -> bool:
+        return not self.attribute_indices.keys().isdisjoint(self.op.givens)
+
+    @property
+    def scalar_arguments(self) -> str:
+        """What the generated function is given that makes the numbers for the formulas."""
+        arguments = ["attributes", *(["dims"] if self.steps else [])]
+        return ", ".join([*arguments, *(["inputs"] if self.asks_for_inputs else [])])
 
     @property
     def operands(self) -> list[model.Tensor]:

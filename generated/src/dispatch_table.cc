@@ -983,78 +983,92 @@ extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
 // ops.yaml:2183
-namespace generated::lp_normalization_stub {
+namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2183;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::softmax_cross_entropy_with_labels_stub
+
+// ops.yaml:2226
+namespace generated::softmax_cross_entropy_with_labels_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2226;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
+
+// ops.yaml:2250
+namespace generated::lp_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2250;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2206
+// ops.yaml:2273
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2206;
+constinit const std::int32_t kEntryLine = 2273;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2227
+// ops.yaml:2294
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2227;
+constinit const std::int32_t kEntryLine = 2294;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2259
+// ops.yaml:2326
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2259;
+constinit const std::int32_t kEntryLine = 2326;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2290
+// ops.yaml:2357
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2290;
+constinit const std::int32_t kEntryLine = 2357;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2318
+// ops.yaml:2385
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2318;
+constinit const std::int32_t kEntryLine = 2385;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2339
+// ops.yaml:2406
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2339;
+constinit const std::int32_t kEntryLine = 2406;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2371
+// ops.yaml:2438
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2371;
+constinit const std::int32_t kEntryLine = 2438;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2395
+// ops.yaml:2462
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2395;
+constinit const std::int32_t kEntryLine = 2462;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2429
+// ops.yaml:2496
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2429;
+constinit const std::int32_t kEntryLine = 2496;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 149> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 151> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1334,24 +1348,28 @@ constinit const std::array<std::span<const Row>, 149> kDispatchTable = {
     // ops.yaml:2171
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
     // ops.yaml:2183
+    std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
+    // ops.yaml:2226
+    std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
+    // ops.yaml:2250
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2206
+    // ops.yaml:2273
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2227
+    // ops.yaml:2294
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2259
+    // ops.yaml:2326
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2290
+    // ops.yaml:2357
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2318
+    // ops.yaml:2385
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2339
+    // ops.yaml:2406
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2371
+    // ops.yaml:2438
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2395
+    // ops.yaml:2462
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2429
+    // ops.yaml:2496
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -25,6 +25,7 @@
 #undef ReluGrad
 #undef SigmoidGrad
 #undef Sinh
+#undef SoftmaxCrossEntropyWithLabelsGrad
 
 // ops.yaml: SigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SigmoidGrad, gradsmith::generated::SigmoidGradFormula)
@@ -62,6 +63,27 @@ GRADSMITH_MAP_KERNELS(Expm1, gradsmith::generated::Expm1Formula)
 GRADSMITH_MAP_KERNELS(Div, gradsmith::generated::DivFormula)
 // ops.yaml: Max, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
+// ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabelsGrad,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabelsGrad,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabelsGrad,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabelsGrad,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,

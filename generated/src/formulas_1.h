@@ -213,6 +213,42 @@ struct MaxFormula {
   }
 };
 
+// ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
+struct SoftmaxCrossEntropyWithLabelsGradFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kRowInputs = 3;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
+    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length;
+    // counts = label >= 0 and label < count(C) and not (given(ignore_index) and label == ignore_index)
+    const bool v2 = v1 && !(row.scalars[1] != A{0} && v0);
+    // scale = where(given(weight), weight[label], 1)
+    const A v3 = row.scalars[2] != A{0} ? row.lookups[0] : A{1};
+    // z = X - largest - log_sum
+    const A v4 = in[0] - row.inputs[1] - row.inputs[2];
+    const A v5 = row.index == row.integers[0] ? formula::Expm1(v4) : formula::Exp(v4);
+    // dX = where(counts, dY * scale * where(index(C) == label, expm1(z), exp(z)), 0)
+    out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
+  }
+};
+
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 struct LpNormalizationGradFormula : RowsFunctor {
   static constexpr int kInputs = 2;

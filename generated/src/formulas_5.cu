@@ -20,6 +20,7 @@
 #undef ReGlu
 #undef ReGluGrad
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -64,6 +65,27 @@ GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f32
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64, double)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf16, __nv_bfloat16)
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabels,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabels,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabels,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabels,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,

@@ -246,6 +246,63 @@ struct ReduceSumFormula : RowsFunctor {
   }
 };
 
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
+struct SoftmaxCrossEntropyWithLabelsFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 3;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 3;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0 || result == 1) {
+      return 0;
+    }
+    return 1;
+  }
+  GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0];
+      terms[1] = row.index == row.integers[0] ? in[0] : A{0};
+    } else {
+      terms[2] = formula::Exp(in[0] - row.results[0]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& /*row*/, A* results) {
+    if (phase == 0) {
+      // shift = where(most - most < 1, most, 0)
+      results[0] = results[0] - results[0] < A{1} ? results[0] : A{0};
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
+    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length;
+    // counts = label >= 0 and label < count(C) and not (given(ignore_index) and label == ignore_index)
+    const bool v2 = v1 && !(row.scalars[1] != A{0} && v0);
+    // scale = where(given(weight), weight[label], 1)
+    const A v3 = row.scalars[2] != A{0} ? row.lookups[0] : A{1};
+    // log_total = log(sum(exp(X - shift), C))
+    const A v4 = formula::Log(row.results[2]);
+    // Y = where(counts, scale * (log_total - (own - shift)), 0)
+    outputs[0] = v2 ? v3 * (v4 - (row.results[1] - row.results[0])) : A{0};
+    // largest = shift
+    outputs[1] = row.results[0];
+    // log_sum = log_total
+    outputs[2] = v4;
+  }
+};
+
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationFormula : RowsFunctor {
   static constexpr int kInputs = 2;

@@ -46,6 +46,7 @@
 #include "gradsmith/ops/relu_grad.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/ops/sinh.h"
+#include "gradsmith/ops/softmax_cross_entropy_with_labels_grad.h"
 #include "gradsmith/ops/softmax_grad.h"
 #include "gradsmith/schema.h"
 #include "patterns/rows_info.h"
@@ -81,10 +82,12 @@
 #undef ReluGrad
 #undef SigmoidGrad
 #undef Sinh
+#undef SoftmaxCrossEntropyWithLabelsGrad
 #undef SoftmaxGrad
 #undef T1_
 #undef T2_
 #undef T_
+#undef Tind_
 #undef X
 #undef Y
 #undef alpha
@@ -97,8 +100,12 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef largest
+#undef log_sum
 #undef max
 #undef mean
 #undef min
@@ -109,6 +116,7 @@
 #undef slope
 #undef storage_order
 #undef strides
+#undef weight
 
 namespace gradsmith::pool {
 struct MaxPoolXYGrad;  // an unknown kernel is an incomplete type
@@ -139,6 +147,9 @@ namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -7476,6 +7487,656 @@ Result<LayerNormalizationOutputDims> InferShapes(
   out.Y = (*dims)[0];
   out.mean = (*dims)[1];
   out.inv_std = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
+namespace generated::softmax_cross_entropy_with_labels_grad_stub {
+
+extern const std::array<Row, 16> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T1",
+    // 1
+    "T",
+    // 2
+    "Tind",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 12 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+};
+
+// [N, *D]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+constexpr std::array<TensorSpec, 6> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 12 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, *D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
+    TensorSpec{
+        .name = "label",
+        .type_parameter = 2,
+        .shape = kShape0,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
+    TensorSpec{
+        .name = "largest",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
+    TensorSpec{
+        .name = "log_sum",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
+    TensorSpec{
+        .name = "weight",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 19 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 1,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+    AttributeSpec{
+        .name = "ignore_index",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, ignore_index),
+        .optional = true,
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SoftmaxCrossEntropyWithLabelsGrad",
+    .since_version = 1,
+    .gradient_of = "SoftmaxCrossEntropyWithLabels",
+    .kernel = "formulas::SoftmaxCrossEntropyWithLabelsGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 7> kOperands = {
+    // 0
+    "X",
+    // 1
+    "dY",
+    // 2
+    "largest",
+    // 3
+    "log_sum",
+    // 4
+    "label",
+    // 5
+    "weight",
+    // 6
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxCrossEntropyWithLabelsGrad",
+    .operands = kOperands,
+    .inputs = 6,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsGradFormula>,
+};
+
+// The dims of inputs[1] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[1].dims, lengths);
+}
+
+std::array<double, 3> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ignore_index
+      static_cast<double>(given.ignore_index.value_or(0)),
+      // given(ignore_index)
+      given.ignore_index.has_value() ? 1.0 : 0.0,
+      // given(weight)
+      internal::ArgumentAt(inputs, 5) != nullptr ? 1.0 : 0.0,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 7> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // largest
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // log_sum
+    internal::NamedOperand{.argument = 4, .names = {0, 2}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 5, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsGradFormula>(
+      context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T1_, typename T_, typename Tind_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradInputs<T1_, T_, Tind_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradOutputs<T1_, T_, Tind_>& outputs) {
+  std::array<ConstTensorRef, 6> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.X.ref();
+  in[2] = inputs.label.ref();
+  in[3] = inputs.largest.ref();
+  in[4] = inputs.log_sum.ref();
+  in[5] = inputs.weight.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt32,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 16> kRows = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+};
+
+}  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, float, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, float, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, float, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, float, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<double, double, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<double, double, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<double, double, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<double, double, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, MLFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, MLFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, MLFloat16, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, MLFloat16, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, BFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, BFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputs<float, BFloat16, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyWithLabelsGradOutputs<float, BFloat16, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+Result<SoftmaxCrossEntropyWithLabelsGradOutputDims> InferShapes(
+    const SoftmaxCrossEntropyWithLabelsGradAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsGradInputDims& inputs) {
+  std::array<ConstTensorRef, 6> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.X};
+  in[2] = {DataType::kFloat, nullptr, inputs.label};
+  in[3] = {DataType::kFloat, nullptr, inputs.largest};
+  in[4] = {DataType::kFloat, nullptr, inputs.log_sum};
+  const OpSchema& schema = generated::softmax_cross_entropy_with_labels_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SoftmaxCrossEntropyWithLabelsGrad: ");
+  }
+  SoftmaxCrossEntropyWithLabelsGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -41,6 +41,7 @@
 #include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/skip_layer_normalization.h"
+#include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
 #include "gradsmith/ops/swish.h"
@@ -74,6 +75,7 @@
 #undef ReduceSum
 #undef SimplifiedLayerNormalization
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -81,6 +83,7 @@
 #undef T2_
 #undef T_
 #undef ThresholdedReluGrad
+#undef Tind_
 #undef W
 #undef X
 #undef Y
@@ -101,8 +104,12 @@
 #undef gamma
 #undef gate
 #undef group
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef largest
+#undef log_sum
 #undef mask
 #undef mean
 #undef momentum
@@ -119,6 +126,7 @@
 #undef strides
 #undef total
 #undef up
+#undef weight
 
 namespace gradsmith::conv {
 struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
@@ -149,6 +157,9 @@ namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -7613,6 +7624,642 @@ Result<ReduceSumOutputDims> InferShapes(
   }
   ReduceSumOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
+namespace generated::softmax_cross_entropy_with_labels_stub {
+
+extern const std::array<Row, 16> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "Tind",
+    // 2
+    "T1",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, *D]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    TensorSpec{
+        .name = "label",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
+    TensorSpec{
+        .name = "weight",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 3> kOutputs = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 2,
+        .shape = kShape1,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
+    TensorSpec{
+        .name = "largest",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
+    TensorSpec{
+        .name = "log_sum",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[N, *D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+    AttributeSpec{
+        .name = "ignore_index",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, ignore_index),
+        .optional = true,
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SoftmaxCrossEntropyWithLabels",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::SoftmaxCrossEntropyWithLabels",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "X",
+    // 1
+    "label",
+    // 2
+    "weight",
+    // 3
+    "Y",
+    // 4
+    "largest",
+    // 5
+    "log_sum",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxCrossEntropyWithLabels",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsFormula>,
+};
+
+// The dims of inputs[0] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return internal::NamedDims(inputs[0].dims, lengths);
+}
+
+std::array<double, 3> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ignore_index
+      static_cast<double>(given.ignore_index.value_or(0)),
+      // given(ignore_index)
+      given.ignore_index.has_value() ? 1.0 : 0.0,
+      // given(weight)
+      internal::ArgumentAt(inputs, 2) != nullptr ? 1.0 : 0.0,
+  };
+}
+
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // label
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // largest
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+    // log_sum
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+};
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsFormula>(
+      context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {
+      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_, typename Tind_, typename T1_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SoftmaxCrossEntropyWithLabelsInputs<T_, Tind_, T1_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyWithLabelsOutputs<T_, Tind_, T1_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.label.ref();
+  in[2] = inputs.weight.ref();
+  std::array<TensorRef, 3> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.largest.ref();
+  out[2] = outputs.log_sum.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kDouble,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kDouble,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 16> kRows = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+};
+
+}  // namespace generated::softmax_cross_entropy_with_labels_stub
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<float, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<float, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<float, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<float, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<double, std::int64_t, double>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<double, std::int64_t, double>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<double, std::int32_t, double>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<double, std::int32_t, double>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<MLFloat16, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<MLFloat16, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<MLFloat16, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<MLFloat16, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<BFloat16, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<BFloat16, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputs<BFloat16, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyWithLabelsOutputs<BFloat16, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_with_labels_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+Result<SoftmaxCrossEntropyWithLabelsOutputDims> InferShapes(
+    const SoftmaxCrossEntropyWithLabelsAttributes& attributes,
+    const SoftmaxCrossEntropyWithLabelsInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.label};
+  const OpSchema& schema = generated::softmax_cross_entropy_with_labels_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SoftmaxCrossEntropyWithLabels: ");
+  }
+  SoftmaxCrossEntropyWithLabelsOutputDims out;
+  out.Y = (*dims)[0];
+  out.largest = (*dims)[1];
+  out.log_sum = (*dims)[2];
   return out;
 }
 

@@ -26,6 +26,7 @@
 #include "gradsmith/ops/relu_grad.h"
 #include "gradsmith/ops/sigmoid_grad.h"
 #include "gradsmith/ops/sinh.h"
+#include "gradsmith/ops/softmax_cross_entropy_with_labels_grad.h"
 #include "gradsmith/ops/softmax_grad.h"
 #include "reference/formula.h"
 #include "reference/layer_norm.h"
@@ -60,10 +61,12 @@
 #undef ReluGrad
 #undef SigmoidGrad
 #undef Sinh
+#undef SoftmaxCrossEntropyWithLabelsGrad
 #undef SoftmaxGrad
 #undef T1_
 #undef T2_
 #undef T_
+#undef Tind_
 #undef X
 #undef Y
 #undef alpha
@@ -76,8 +79,12 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef largest
+#undef log_sum
 #undef max
 #undef mean
 #undef min
@@ -88,6 +95,7 @@
 #undef slope
 #undef storage_order
 #undef strides
+#undef weight
 
 namespace gradsmith::support {
 
@@ -4172,6 +4180,372 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace layer_normalization_tests
+
+// ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
+namespace softmax_cross_entropy_with_labels_grad_tests {
+namespace {
+
+template <typename T1_, typename T_, typename Tind_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsGradInputs<T1_, T_, Tind_> inputs;
+  inputs.dY = call.Input<T1_>(0);
+  inputs.X = call.Input<T_>(1);
+  inputs.label = call.Input<Tind_>(2);
+  inputs.largest = call.Input<T1_>(3);
+  inputs.log_sum = call.Input<T1_>(4);
+  inputs.weight = call.Input<T_>(5);
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsGradOutputs<T1_, T_, Tind_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes =
+      call.Attributes<::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes>();
+  return ::gradsmith::SoftmaxCrossEntropyWithLabelsGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.X = call.required[1];
+  inputs.label = call.required[2];
+  inputs.largest = call.required[3];
+  inputs.log_sum = call.required[4];
+  const auto& attributes =
+      call.Attributes<::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "classes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {6}},
+            {"X", {6, 10}},
+            {"label", {6}},
+            {"largest", {6}},
+            {"log_sum", {6}},
+            {"weight", {10}},
+        },
+    .outputs =
+        {
+            {"dX", {6, 10}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes1 = {
+    .ignore_index = 2,
+};
+const Case kCase1 = {
+    .name = "ignored",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {9}},
+            {"X", {9, 5}},
+            {"label", {9}},
+            {"largest", {9}},
+            {"log_sum", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {9, 5}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes2 = {
+    .ignore_index = -1,
+};
+const Case kCase2 = {
+    .name = "pixels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"X", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"largest", {2, 3, 4}},
+            {"log_sum", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 3, 4}},
+        },
+    .attributes =
+        {
+            {"ignore_index", -1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_class",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3}},
+            {"X", {3, 1}},
+            {"label", {3}},
+            {"largest", {3}},
+            {"log_sum", {3}},
+            {"weight", {1}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {3, 4}},
+            {"X", {3, 6, 4}},
+            {"label", {3, 4}},
+            {"largest", {3, 4}},
+            {"log_sum", {3, 4}},
+            {"weight", {6}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 6, 4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_samples",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {0}},
+            {"X", {0, 4}},
+            {"label", {0}},
+            {"largest", {0}},
+            {"log_sum", {0}},
+            {"weight", {4}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+const Case* const kCases[] = {
+    // classes
+    &kCase0,
+    // ignored
+    &kCase1,
+    // pixels
+    &kCase2,
+    // one_class
+    &kCase3,
+    // strided
+    &kCase4,
+    // no_samples
+    &kCase5,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    {"float_int64", &Run<float, float, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    {"float_int32", &Run<float, float, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    {"double_int64", &Run<double, double, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    {"double_int32", &Run<double, double, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "label"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 4
+    {.operation = "less", .arguments = {0, 3}},
+    // 5
+    {.operation = "and", .arguments = {2, 4}},
+    // 6
+    {.operation = "given", .name = "ignore_index"},
+    // 7
+    {.operation = "attribute", .name = "ignore_index"},
+    // 8
+    {.operation = "equal", .arguments = {0, 7}},
+    // 9
+    {.operation = "and", .arguments = {6, 8}},
+    // 10
+    {.operation = "not", .arguments = {9}},
+    // 11
+    {.operation = "and", .arguments = {5, 10}},
+    // 12
+    {.operation = "given", .name = "weight"},
+    // 13
+    {.operation = "lookup", .arguments = {0}, .name = "weight"},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "where", .arguments = {12, 13, 14}},
+    // 16
+    {.operation = "input", .name = "X"},
+    // 17
+    {.operation = "input", .name = "largest"},
+    // 18
+    {.operation = "subtract", .arguments = {16, 17}},
+    // 19
+    {.operation = "input", .name = "log_sum"},
+    // 20
+    {.operation = "subtract", .arguments = {18, 19}},
+    // 21
+    {.operation = "input", .name = "dY"},
+    // 22
+    {.operation = "multiply", .arguments = {21, 15}},
+    // 23
+    {.operation = "index", .name = "C"},
+    // 24
+    {.operation = "equal", .arguments = {23, 0}},
+    // 25
+    {.operation = "expm1", .arguments = {20}},
+    // 26
+    {.operation = "exp", .arguments = {20}},
+    // 27
+    {.operation = "where", .arguments = {24, 25, 26}},
+    // 28
+    {.operation = "multiply", .arguments = {22, 27}},
+    // 29
+    {.operation = "where", .arguments = {11, 28, 1}},
+    // 30
+    {.operation = "max", .arguments = {16}, .over = {"C"}},
+    // 31
+    {.operation = "subtract", .arguments = {30, 30}},
+    // 32
+    {.operation = "less", .arguments = {31, 14}},
+    // 33
+    {.operation = "where", .arguments = {32, 30, 1}},
+    // 34
+    {.operation = "subtract", .arguments = {16, 33}},
+    // 35
+    {.operation = "exp", .arguments = {34}},
+    // 36
+    {.operation = "sum", .arguments = {35}, .over = {"C"}},
+    // 37
+    {.operation = "log", .arguments = {36}},
+    // 38
+    {.operation = "where", .arguments = {24, 16, 1}},
+    // 39
+    {.operation = "sum", .arguments = {38}, .over = {"C"}},
+    // 40
+    {.operation = "subtract", .arguments = {39, 33}},
+    // 41
+    {.operation = "subtract", .arguments = {37, 40}},
+    // 42
+    {.operation = "multiply", .arguments = {15, 41}},
+    // 43
+    {.operation = "where", .arguments = {11, 42, 1}},
+};
+const std::size_t kDomain[] = {
+    // where
+    43,
+    // where
+    33,
+    // log
+    37,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {"N", "D"}},
+            {"X", {"N", "C", "D"}},
+            {"label", {"N", "D"}},
+            {"largest", {"N", "D"}},
+            {"log_sum", {"N", "D"}},
+            {"weight", {"C"}},
+            {"dX", {"N", "C", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 29},
+        },
+    .integers =
+        {
+            {.input = "label", .dim = "C", .is_signed = true},
+        },
+    .domain = kDomain,
+});
+
+const OpTests kTests = {
+    .op = "SoftmaxCrossEntropyWithLabelsGrad",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace softmax_cross_entropy_with_labels_grad_tests
 
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 namespace lp_normalization_grad_tests {

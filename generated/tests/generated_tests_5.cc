@@ -21,6 +21,7 @@
 #include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/skip_layer_normalization.h"
+#include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
 #include "gradsmith/ops/swish.h"
@@ -53,6 +54,7 @@
 #undef ReduceSum
 #undef SimplifiedLayerNormalization
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
 #undef Swish
@@ -60,6 +62,7 @@
 #undef T2_
 #undef T_
 #undef ThresholdedReluGrad
+#undef Tind_
 #undef W
 #undef X
 #undef Y
@@ -80,8 +83,12 @@
 #undef gamma
 #undef gate
 #undef group
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef largest
+#undef log_sum
 #undef mask
 #undef mean
 #undef momentum
@@ -98,6 +105,7 @@
 #undef strides
 #undef total
 #undef up
+#undef weight
 
 namespace gradsmith::support {
 
@@ -4283,6 +4291,332 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reduce_sum_tests
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
+namespace softmax_cross_entropy_with_labels_tests {
+namespace {
+
+template <typename T_, typename Tind_, typename T1_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsInputs<T_, Tind_, T1_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.label = call.Input<Tind_>(1);
+  inputs.weight = call.Input<T_>(2);
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsOutputs<T_, Tind_, T1_> outputs;
+  outputs.Y = call.Output<T1_>(0);
+  outputs.largest = call.Output<T1_>(1);
+  outputs.log_sum = call.Output<T1_>(2);
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes>();
+  return ::gradsmith::SoftmaxCrossEntropyWithLabels(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SoftmaxCrossEntropyWithLabelsInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.label = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->largest);
+  dims.push_back(outputs->log_sum);
+  return dims;
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "classes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {6, 10}},
+            {"label", {6}},
+            {"weight", {10}},
+        },
+    .outputs =
+        {
+            {"Y", {6}},
+            {"largest", {6}},
+            {"log_sum", {6}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes1 = {
+    .ignore_index = 2,
+};
+const Case kCase1 = {
+    .name = "ignored",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {9}},
+            {"largest", {9}},
+            {"log_sum", {9}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes2 = {
+    .ignore_index = -1,
+};
+const Case kCase2 = {
+    .name = "pixels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+            {"largest", {2, 3, 4}},
+            {"log_sum", {2, 3, 4}},
+        },
+    .attributes =
+        {
+            {"ignore_index", -1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_class",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 1}},
+            {"label", {3}},
+            {"weight", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {3}},
+            {"largest", {3}},
+            {"log_sum", {3}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {3, 6, 4}},
+            {"label", {3, 4}},
+            {"weight", {6}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 4}},
+            {"largest", {3, 4}},
+            {"log_sum", {3, 4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_samples",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 4}},
+            {"label", {0}},
+            {"weight", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {0}},
+            {"largest", {0}},
+            {"log_sum", {0}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+const Case* const kCases[] = {
+    // classes
+    &kCase0,
+    // ignored
+    &kCase1,
+    // pixels
+    &kCase2,
+    // one_class
+    &kCase3,
+    // strided
+    &kCase4,
+    // no_samples
+    &kCase5,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    {"float_int64", &Run<float, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    {"float_int32", &Run<float, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    {"double_int64", &Run<double, std::int64_t, double>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    {"double_int32", &Run<double, std::int32_t, double>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "label"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 3
+    {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 4
+    {.operation = "less", .arguments = {0, 3}},
+    // 5
+    {.operation = "and", .arguments = {2, 4}},
+    // 6
+    {.operation = "given", .name = "ignore_index"},
+    // 7
+    {.operation = "attribute", .name = "ignore_index"},
+    // 8
+    {.operation = "equal", .arguments = {0, 7}},
+    // 9
+    {.operation = "and", .arguments = {6, 8}},
+    // 10
+    {.operation = "not", .arguments = {9}},
+    // 11
+    {.operation = "and", .arguments = {5, 10}},
+    // 12
+    {.operation = "given", .name = "weight"},
+    // 13
+    {.operation = "lookup", .arguments = {0}, .name = "weight"},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "where", .arguments = {12, 13, 14}},
+    // 16
+    {.operation = "input", .name = "X"},
+    // 17
+    {.operation = "max", .arguments = {16}, .over = {"C"}},
+    // 18
+    {.operation = "subtract", .arguments = {17, 17}},
+    // 19
+    {.operation = "less", .arguments = {18, 14}},
+    // 20
+    {.operation = "where", .arguments = {19, 17, 1}},
+    // 21
+    {.operation = "subtract", .arguments = {16, 20}},
+    // 22
+    {.operation = "exp", .arguments = {21}},
+    // 23
+    {.operation = "sum", .arguments = {22}, .over = {"C"}},
+    // 24
+    {.operation = "log", .arguments = {23}},
+    // 25
+    {.operation = "index", .name = "C"},
+    // 26
+    {.operation = "equal", .arguments = {25, 0}},
+    // 27
+    {.operation = "where", .arguments = {26, 16, 1}},
+    // 28
+    {.operation = "sum", .arguments = {27}, .over = {"C"}},
+    // 29
+    {.operation = "subtract", .arguments = {28, 20}},
+    // 30
+    {.operation = "subtract", .arguments = {24, 29}},
+    // 31
+    {.operation = "multiply", .arguments = {15, 30}},
+    // 32
+    {.operation = "where", .arguments = {11, 31, 1}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"X", {"N", "C", "D"}},
+            {"label", {"N", "D"}},
+            {"weight", {"C"}},
+            {"Y", {"N", "D"}},
+            {"largest", {"N", "D"}},
+            {"log_sum", {"N", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 32},
+            {.name = "largest", .node = 20},
+            {.name = "log_sum", .node = 24},
+        },
+    .integers =
+        {
+            {.input = "label", .dim = "C", .is_signed = true},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SoftmaxCrossEntropyWithLabels",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace softmax_cross_entropy_with_labels_tests
 
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 namespace skip_layer_normalization_tests {

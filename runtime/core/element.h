@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_ELEMENT_H_
 #define GRADSMITH_CORE_ELEMENT_H_
 
+#include <cstdint>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -52,6 +53,23 @@ decltype(auto) VisitFloatingType(DataType type, Visitor&& visitor) {
       break;
   }
   return std::forward<Visitor>(visitor)(std::type_identity<BFloat16>{});
+}
+
+/// VisitIntegerType is the same for a type that is not floating.
+template <typename Visitor>
+decltype(auto) VisitIntegerType(DataType type, Visitor&& visitor) {
+  switch (type) {
+    case DataType::kInt32:
+      return std::forward<Visitor>(visitor)(std::type_identity<std::int32_t>{});
+    case DataType::kInt64:
+      return std::forward<Visitor>(visitor)(std::type_identity<std::int64_t>{});
+    case DataType::kUint32:
+      return std::forward<Visitor>(visitor)(std::type_identity<std::uint32_t>{});
+    default:
+      break;
+  }
+  // A bool may be any byte: what is not 0 is true.
+  return std::forward<Visitor>(visitor)(std::type_identity<std::uint8_t>{});
 }
 
 }  // namespace gradsmith::internal

@@ -130,13 +130,9 @@ bool SpreadOperands(
     const auto argument = static_cast<std::size_t>(operands[i].argument);
     const TensorRef tensor = is_output ? OperandOrAbsent(ArgumentAt(outputs, argument))
                                        : OperandOrAbsent(ArgumentAt(inputs, argument));
-    const int place = is_output ? i - counts.all_inputs() : i;
-    const int elements = is_output ? counts.outputs : counts.inputs;
-    const int columns = is_output ? counts.column_sums : counts.column_inputs;
-    unsigned names = kAll;
-    if (place >= elements) {
-      names = place < elements + columns ? of_row : ~of_row;
-    }
+    const RowsKind kind = KindOf(i, counts);
+    const unsigned of_kind = HasRowDims(kind) ? of_row : ~of_row;
+    const unsigned names = kind == RowsKind::kElement ? kAll : of_kind;
     spread[i] = dims.Spread(tensor, operands[i].names, names);
     is_wanted = is_wanted || (is_output && tensor.present);
   }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <string_view>
 
 #include "patterns/strided_space.h"
 
@@ -9,29 +10,15 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// What an operand has an element for.
-enum class Kind : std::uint8_t { kElement, kColumn, kRow };
-
-Kind KindOf(int operand, const RowsCounts& counts) {
-  const bool is_output = operand >= counts.all_inputs();
-  const int place = is_output ? operand - counts.all_inputs() : operand;
-  const int elements = is_output ? counts.outputs : counts.inputs;
-  const int columns = is_output ? counts.column_sums : counts.column_inputs;
-  if (place < elements) {
-    return Kind::kElement;
-  }
-  return place < elements + columns ? Kind::kColumn : Kind::kRow;
-}
-
 std::string NameOf(int operand, const RowsCounts& counts) {
   return operand < counts.all_inputs() ? "input " + std::to_string(operand)
                                        : "output " + std::to_string(operand - counts.all_inputs());
 }
 
-Dims ExpectedDims(const Dims& dims, Kind kind, const RowsAxes& axes) {
+Dims ExpectedDims(const Dims& dims, RowsKind kind, const RowsAxes& axes) {
   Dims expected;
   for (int dim = 0; dim < dims.size(); ++dim) {
-    if (kind == Kind::kElement || (kind == Kind::kColumn) == axes.Has(dim)) {
+    if (kind == RowsKind::kElement || HasRowDims(kind) == axes.Has(dim)) {
       expected.push_back(dims[dim]);
     }
   }
@@ -42,16 +29,54 @@ bool HasSecondType(int operand, const RowsCounts& counts) {
   return (counts.second_types >> static_cast<unsigned>(operand) & 1U) != 0;
 }
 
+/// Whether all operands of the kind have one of the kernel's types.
+bool HasKernelType(RowsKind kind) {
+  return kind == RowsKind::kElement || kind == RowsKind::kColumn;
+}
+
+Status
+CheckType(int operand, const TensorRef& tensor, const RowsCounts& counts, const RowsTypes& types) {
+  const RowsKind kind = KindOf(operand, counts);
+  const DataType type = HasSecondType(operand, counts) ? types.second : types.first;
+  const auto error = [&](std::string_view expected) {
+    return Internal(
+        NameOf(operand, counts) + " has type " + std::string(ToString(tensor.type)) +
+        "; expected " + std::string(expected));
+  };
+  if (kind == RowsKind::kInteger && IsFloating(tensor.type)) {
+    return error("an integer type");
+  }
+  if (!HasKernelType(kind) && kind != RowsKind::kInteger && !IsFloating(tensor.type)) {
+    return error("a floating type");
+  }
+  return HasKernelType(kind) && tensor.type != type ? error(ToString(type)) : Status();
+}
+
 using Space = StridedSpace<kMaxRowsTensors, kMaxRowsRank>;
 
 }  // namespace
+
+RowsKind KindOf(int operand, const RowsCounts& counts) {
+  const bool is_output = operand >= counts.all_inputs();
+  const int place = is_output ? operand - counts.all_inputs() : operand;
+  const int columns = is_output ? counts.outputs : counts.inputs;
+  const int rows = columns + (is_output ? counts.column_sums : counts.column_inputs);
+  if (place < rows) {
+    return place < columns ? RowsKind::kElement : RowsKind::kColumn;
+  }
+  const int integers = rows + counts.row_inputs;
+  if (is_output || place < integers) {
+    return RowsKind::kRow;
+  }
+  return place < integers + counts.integer_inputs ? RowsKind::kInteger : RowsKind::kTable;
+}
 
 RowsTypes TypesOf(std::span<const TensorRef> tensors, const RowsCounts& counts) {
   RowsTypes types;
   bool has_first = false;
   bool has_second = false;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
-    if (!tensors[t].present || KindOf(t, counts) == Kind::kRow) {
+    if (!tensors[t].present || !HasKernelType(KindOf(t, counts))) {
       continue;
     }
     const bool is_second = HasSecondType(t, counts);
@@ -77,17 +102,12 @@ CheckRows(std::span<const TensorRef> tensors, const RowsCounts& counts, const Ro
     if (!tensors[t].present) {
       continue;
     }
-    const Kind kind = KindOf(t, counts);
-    const Dims expected = ExpectedDims(dims, kind, axes);
+    const Dims expected = ExpectedDims(dims, KindOf(t, counts), axes);
     if (tensors[t].dims != expected) {
       return WrongDims(NameOf(t, counts), tensors[t].dims, expected, "");
     }
-    const DataType type = HasSecondType(t, counts) ? types.second : types.first;
-    if (kind == Kind::kRow ? !IsFloating(tensors[t].type) : tensors[t].type != type) {
-      return Internal(
-          NameOf(t, counts) + " has type " + std::string(ToString(tensors[t].type)) +
-          "; expected " +
-          (kind == Kind::kRow ? std::string("a floating type") : std::string(ToString(type))));
+    if (Status status = CheckType(t, tensors[t], counts, types); !status.ok()) {
+      return status;
     }
   }
   return {};
@@ -120,11 +140,11 @@ RowsTask RowsTaskOf(
     Space::Dim made;
     made.size = dims[dim];
     for (int t = 0; t < count; ++t) {
-      const Kind kind = KindOf(t, counts);
-      if (!tensors[t].present || kind == (is_of_row ? Kind::kRow : Kind::kColumn)) {
-        continue;
+      const RowsKind kind = KindOf(t, counts);
+      const bool has_all = kind == RowsKind::kElement;
+      if (tensors[t].present && (has_all || HasRowDims(kind) == is_of_row)) {
+        made.strides[t] = tensors[t].strides[has_all ? dim : own];
       }
-      made.strides[t] = tensors[t].strides[kind == Kind::kElement ? dim : own];
     }
     (is_of_row ? task.length : task.rows) *= dims[dim];
     (is_of_row ? length : rows).Add(made);

@@ -42,14 +42,16 @@
 /// Terms gives an element's part of each result of the phase. What else a functor may have is in
 /// RowsFunctor: results that are finished once they are summed; inputs and outputs with one element
 /// for each row (RowOutputs), such as mean and inv_std; inputs with one element for each column,
-/// such as scale; and sums over the rows, one for each column (ColumnTerms), such as dScale.
+/// such as scale; and sums over the rows, one for each column (ColumnTerms), such as dScale. A row
+/// may have integers, such as a label, which are compared with an element's place in it
+/// (RowValues::index) or by which tables, such as the weights of classes, are looked up.
 ///
-/// Operands come in this order, inputs before outputs: elements, columns, rows. Element inputs and
-/// outputs have the same dims. Those with one element for each row have the dims that are not the
-/// row's, those with one for each column the row's own. Any strides will do; optional operands
-/// may be absent, where absent inputs count as 0. An element output may lie in the memory of an
-/// element input that has the same type and strides, where there are no column sums.
-/// patterns/cuda/rows.cuh has the same on CUDA.
+/// Operands come in this order, inputs before outputs: elements, columns, rows, integers of rows,
+/// tables. Element inputs and outputs have the same dims. Those with one element for each row have
+/// the dims that are not the row's, those with one for each column, and tables, the row's own. Any
+/// strides will do; optional operands may be absent, where absent inputs count as 0. An element
+/// output may lie in the memory of an element input that has the same type and strides, where there
+/// are no column sums. patterns/cuda/rows.cuh has the same on CUDA.
 ///
 /// The pattern `channels` is this one with a channel for a row: a functor of statistics and maps of
 /// channels derives from ChannelsFunctor, and its calls have the axes ChannelsOf(rank, 1), for
@@ -81,12 +83,16 @@ struct RowsCounts {
   int inputs = 0;
   int column_inputs = 0;
   int row_inputs = 0;
+  int integer_inputs = 0;
+  int tables = 0;
   int outputs = 0;
   int column_sums = 0;
   int row_outputs = 0;
   unsigned second_types = 0;
 
-  [[nodiscard]] int all_inputs() const { return inputs + column_inputs + row_inputs; }
+  [[nodiscard]] int all_inputs() const {
+    return inputs + column_inputs + row_inputs + integer_inputs + tables;
+  }
 };
 
 template <typename Functor>
@@ -95,10 +101,23 @@ constexpr RowsCounts CountsOf() {
       .inputs = Functor::kInputs,
       .column_inputs = Functor::kColumnInputs,
       .row_inputs = Functor::kRowInputs,
+      .integer_inputs = Functor::kIntegerInputs,
+      .tables = Functor::kTables,
       .outputs = Functor::kOutputs,
       .column_sums = Functor::kColumnSums,
       .row_outputs = Functor::kRowOutputs,
       .second_types = Functor::kSecondTypes};
+}
+
+/// RowsKind is what an operand has an element for, and how it is read.
+enum class RowsKind : std::uint8_t { kElement, kColumn, kRow, kInteger, kTable };
+
+/// KindOf returns the kind of an operand by its place among all.
+RowsKind KindOf(int operand, const RowsCounts& counts);
+
+/// HasRowDims is true of operands whose dims are those of a row.
+constexpr bool HasRowDims(RowsKind kind) {
+  return kind == RowsKind::kColumn || kind == RowsKind::kTable;
 }
 
 /// RowsTypes are the element types of a call: the first and the second.

@@ -122,6 +122,8 @@ class CpuRows {
   struct RowState {
     Elements offsets{};
     std::array<A, AtLeastOne(Functor::kRowInputs)> inputs{};
+    std::array<std::int64_t, AtLeastOne(Functor::kIntegerInputs)> integers{};
+    std::array<A, AtLeastOne(Functor::kLookups)> lookups{};
     RowValues<A> row;
   };
 
@@ -141,14 +143,34 @@ class CpuRows {
       const int t = Places::kRowInput + i;
       state.inputs[i] = LoadOfAnyType(t, state.offsets[t]);
     }
+    LookUp(state);
     state.row.length = static_cast<A>(task_.length);
+    state.row.exact_length = task_.length;
     state.row.scalars = scalars_.data();
+    state.row.exact_scalars = task_.scalars;
     if constexpr (Functor::kPivot >= 0) {
       const A first =
           task_.length == 0 ? A{0} : Load(Functor::kPivot, state.offsets[Functor::kPivot]);
       state.row.pivot = std::isfinite(first) ? first : A{0};
     }
     return state;
+  }
+
+  /// Loads a row's integers, and what tables have there.
+  void LookUp(RowState& state) const {
+    for (int i = 0; i < Functor::kIntegerInputs; ++i) {
+      const int t = Places::kIntegerInput + i;
+      state.integers[i] = LoadInteger(t, state.offsets[t]);
+    }
+    for (int i = 0; i < Functor::kLookups; ++i) {
+      const RowsLookup lookup = Functor::LookupAt(i);
+      const int t = Places::kTable + lookup.table;
+      const std::int64_t at = state.integers[lookup.integer];
+      if (at >= 0 && at < task_.length) {
+        const std::int64_t stride = task_.length_rank == 0 ? 0 : task_.length_strides[t][0];
+        state.lookups[i] = LoadOfAnyType(t, at * stride);
+      }
+    }
   }
 
   void Reduce(int phase, RowState& state, Results& results) const {
@@ -173,6 +195,8 @@ class CpuRows {
   template <typename Visit>
   void ForEach(RowState& state, std::int64_t begin, std::int64_t end, const Visit& visit) const {
     state.row.inputs = state.inputs.data();
+    state.row.integers = state.integers.data();
+    state.row.lookups = state.lookups.data();
     const int last = task_.length_rank - 1;
     const std::int64_t size = last < 0 ? 1 : task_.length_dims[last];
     for (std::int64_t run = begin; run < end;) {
@@ -192,6 +216,7 @@ class CpuRows {
         for (int t = 0; t < Functor::kColumnInputs; ++t) {
           columns[t] = Load(Places::kColumnInput + t, at[Places::kColumnInput + t]);
         }
+        state.row.index = run + i;
         visit(in.data(), columns.data(), at);
         for (int t = 0; t < Places::kEnd; ++t) {
           at[t] += steps[t];
@@ -231,6 +256,16 @@ class CpuRows {
     return VisitFloatingType(
         static_cast<DataType>(task_.types[t]), [&]<typename E>(std::type_identity<E> /*type*/) {
           return Convert<A>(static_cast<const E*>(data)[offset]);
+        });
+  }
+  [[nodiscard]] std::int64_t LoadInteger(int t, std::int64_t offset) const {
+    const void* data = task_.tensors[t];
+    if (data == nullptr) {
+      return 0;
+    }
+    return VisitIntegerType(
+        static_cast<DataType>(task_.types[t]), [&]<typename E>(std::type_identity<E> /*type*/) {
+          return static_cast<std::int64_t>(static_cast<const E*>(data)[offset]);
         });
   }
   void StoreOfAnyType(int t, std::int64_t offset, A value) const {

@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_PATTERNS_ROWS_FUNCTOR_H_
 #define GRADSMITH_PATTERNS_ROWS_FUNCTOR_H_
 
+#include <cstdint>
+
 #include "patterns/functor.h"
 
 /// What functors of the pattern `rows` (patterns/rows.h) are made of. Kernels compile it as well:
@@ -13,6 +15,12 @@ template <typename A>
 struct RowValues {
   /// The row's element of each row input; 0 where the input is absent.
   const A* inputs = nullptr;
+  /// The row's element of each integer input, as it is: also one that no A holds.
+  const std::int64_t* integers = nullptr;
+  /// What each table has at the integer that it is looked up by.
+  const A* lookups = nullptr;
+  /// The place in the row of the element that is visited; not in Finish and RowOutputs.
+  std::int64_t index = 0;
   /// What the phases before this one found.
   const A* results = nullptr;
   /// The first element of the input kPivot, near which all of a row often lie; 0 where it is not
@@ -20,7 +28,17 @@ struct RowValues {
   A pivot = 0;
   /// How many elements the row has.
   A length = 0;
+  std::int64_t exact_length = 0;
   const A* scalars = nullptr;
+  /// The same as they were given, so that integers are whole.
+  const double* exact_scalars = nullptr;
+};
+
+/// RowsLookup says what a functor looks up: the numbers of the table and of the integer by which
+/// it is.
+struct RowsLookup {
+  int table = 0;
+  int integer = 0;
 };
 
 /// RowsFunctor is what a functor of the pattern has where it says nothing else.
@@ -29,6 +47,12 @@ struct RowsFunctor {
   static constexpr int kRowOutputs = 0;
   static constexpr int kColumnInputs = 0;
   static constexpr int kColumnSums = 0;
+  /// Inputs with an integer or a truth value for each row.
+  static constexpr int kIntegerInputs = 0;
+  /// Inputs with an element for each place of a row, of any floating type, of which elements are
+  /// looked up (LookupAt). What has no such place is 0, and so is what an absent table has.
+  static constexpr int kTables = 0;
+  static constexpr int kLookups = 0;
   /// The element input whose first element of a row is RowValues::pivot; -1 for none.
   static constexpr int kPivot = -1;
   /// Bit i is set where the i-th operand has the second element type of the kernel, and not the
@@ -38,6 +62,7 @@ struct RowsFunctor {
   /// where each vector of a row lies; else they read such rows one element at a time.
   static constexpr bool kRowsOfManyDims = false;
 
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {}; }
   /// Whether a result is the largest of its terms, and not their sum.
   GRADSMITH_FUNCTOR static constexpr bool IsMax(int /*result*/) { return false; }
   /// Makes of a phase's sums what later phases and the outputs need.
@@ -64,7 +89,9 @@ template <typename Functor>
 struct RowsPlaces {
   static constexpr int kColumnInput = Functor::kInputs;
   static constexpr int kRowInput = kColumnInput + Functor::kColumnInputs;
-  static constexpr int kOutput = kRowInput + Functor::kRowInputs;
+  static constexpr int kIntegerInput = kRowInput + Functor::kRowInputs;
+  static constexpr int kTable = kIntegerInput + Functor::kIntegerInputs;
+  static constexpr int kOutput = kTable + Functor::kTables;
   static constexpr int kColumnSum = kOutput + Functor::kOutputs;
   static constexpr int kRowOutput = kColumnSum + Functor::kColumnSums;
   static constexpr int kEnd = kRowOutput + Functor::kRowOutputs;

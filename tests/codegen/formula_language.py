@@ -29,7 +29,9 @@ def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
     if isinstance(node, ast.Constant):
         return words["number"](node.value)
     if isinstance(node, ast.Name):
-        return names[node.id]
+        return names[node.id] if node.id in names else words["number"](0)  # of what is absent
+    if isinstance(node, ast.Subscript):
+        return words["lookup"](read(node.value, names, words), read(node.slice, names, words))
     if isinstance(node, ast.BinOp):
         word = ARITHMETIC[type(node.op)]
         return words[word](read(node.left, names, words), read(node.right, names, words))
@@ -43,6 +45,10 @@ def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
         return words[COMPARISONS[type(operator)]](read(node.left, names, words), read(right, names, words))
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
+    if node.func.id == "given":
+        (asked,) = node.args
+        assert isinstance(asked, ast.Name)
+        return words["given"](asked.id in names)
     return words[node.func.id](*[read(argument, names, words) for argument in node.args])
 
 
@@ -141,15 +147,25 @@ IN_DOUBLE: Words = {
 
 def defaults(op: Any) -> dict[str, float]:
     """Of attributes, and others than the defaults, lest a formula that leaves one out is right all the same."""
-    values = {name: float(one["default"]) for name, one in op.get("attributes", {}).items()}
+    with_defaults = {name: one for name, one in op.get("attributes", {}).items() if "default" in one}
+    values = {name: float(one["default"]) for name, one in with_defaults.items()}
     return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}
 
 
 def has_rows(op: Any) -> bool:
-    """Its tensors have dims of which formulas reduce some, so that it is no function of one place."""
+    """Formulas reduce dims of its tensors, or tell places along them, so that it is no function of one place."""
     words = {word for text in op["formulas"].values() for word in re.findall(r"\w+", str(text))}
-    dims = {*op["dims"], *(name for dim in op["dims"].values() for name in dim.get("split", ()))}
+    tensors = (*op["inputs"].values(), *op["outputs"].values())
+    single = {dim for tensor in tensors for dim in tensor.get("shape", ()) if str(dim).isidentifier()}
+    dims = {*op["dims"], *single, *(name for dim in op["dims"].values() for name in dim.get("split", ()))}
     return "axis" in op.get("attributes", {}) or bool(words & (dims - op["inputs"].keys()))
+
+
+def is_condition(text: str) -> bool:
+    """What the formula gives is a truth value."""
+    tree = ast.parse(text.strip(), mode="eval").body
+    is_not = isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
+    return is_not or isinstance(tree, ast.Compare | ast.BoolOp)
 
 
 def gradients() -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from gradsmith_codegen import formula_rows_cpp
 from gradsmith_codegen.formula_rows_cpp import Functor
 from gradsmith_codegen.formula_schedule import Role
@@ -139,9 +142,9 @@ def test_roles_of_operands() -> None:
     formulas = ("g: X * scale", "Y: g - m * mean(g, S)", "Z: sum(X, S)", "W: sum(X * m, P)")
     op = op_of(formulas, (Y, OF_ROW, OF_COLUMN), (SCALE, MEAN))
     schedule = steps(op).schedule
-    names = {role: [one.name for one in schedule.inputs[role]] for role in Role}
+    names = {role: [one.name for one in schedule.inputs[role]] for role in Role if schedule.inputs[role]}
     assert names == {Role.ELEMENT: ["X"], Role.COLUMN: ["scale"], Role.ROW: ["m"]}
-    names = {role: [one.name for one in schedule.outputs[role]] for role in Role}
+    names = {role: [one.name for one in schedule.outputs[role]] for role in Role if schedule.outputs[role]}
     assert names == {Role.ELEMENT: ["Y"], Role.COLUMN: ["W"], Role.ROW: ["Z"]}
     made = functor(op)
     assert lines(made, "ColumnTerms") == ["terms[0] = in[0] * row.inputs[0];"]
@@ -226,3 +229,84 @@ def test_what_fits_no_pattern() -> None:
         "G810 the formulas fit no pattern: 'scale' is optional, and only what has an element for each row or column "
         "may be"
     ]
+
+
+LABELED = """schema_version: 1
+domain: com.example
+since_version: 1
+ops:
+  - name: Labeled
+    doc: Rows with labels.
+    backends: [cpu]
+    formulas:
+%s
+    inputs:
+      X: {type: T, shape: [N, C]}
+      label: {type: Tind, shape: [N]}
+      is_used: {type: bool, shape: [N]}
+      weight: {type: T, shape: [C], optional: true}
+    outputs:
+      Y: {type: T, like: X}
+    attributes:
+      ignored: {type: int, optional: true}
+    rows:
+      wide: {T: float, Tind: int64}
+      narrow: {T: float, Tind: uint8}
+    cases:
+      - {name: plain, X: [2, 3]}
+"""
+
+
+def labeled(*formulas: str) -> Op:
+    schema, diagnostics = load(LABELED % indented(formulas))
+    assert diagnostics == []
+    assert schema
+    return schema.ops[0]
+
+
+def test_integers_are_compared_as_they_are_and_tables_looked_up() -> None:
+    formulas = (
+        "counts: is_used and label < count(C) and not (given(ignored) and label == ignored)",
+        "Y: where(counts and index(C) == label, X * where(given(weight), weight[label], 1), label + X)",
+    )
+    made = functor(labeled(*formulas))
+    wanted = ("kRowInputs", "kIntegerInputs", "kTables", "kLookups")
+    constants = [one.split("int ")[1] for one in made.constants if any(word in one for word in wanted)]
+    assert constants == ["kIntegerInputs = 2;", "kTables = 1;", "kLookups = 1;"]
+    assert lines(made, "LookupAt") == ["return {0, 0};"]
+    text = " ".join(lines(made, "Map"))
+    for part in (
+        "row.integers[1] != 0",
+        "row.integers[0] < row.exact_length",
+        "row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0])",
+        "row.scalars[1] != A{0}",
+        "row.index == row.integers[0]",
+        "row.scalars[2] != A{0} ? row.lookups[0] : A{1}",
+        "static_cast<A>(row.integers[0]) + in[0]",
+    ):
+        assert part in text, part
+
+
+def test_the_page_s_example_of_labels_is_sound(repository: Path) -> None:
+    page = (repository / "docs/schema.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^  - name: OthersGrad\n.*?(?=^```)", page, re.DOTALL | re.MULTILINE)
+    rest = """    doc: Gradient of half the sum of the squares of all but the label's.
+    backends: [cpu]
+    rows: {float: {T: float, Tind: int64}}
+    cases: [{name: plain, X: [2, 3]}]
+"""
+    forward = """  - name: Others
+    doc: Half the sum of the squares of all but the label's.
+    backends: [cpu]
+    formulas: {Y: "sum(where(index(C) == label, 0, X * X / 2 * where(given(weight), weight[label], 1)), C)"}
+    inputs:
+      X: {type: T, shape: [N, C]}
+      label: {type: Tind, shape: [N]}
+      weight: {type: T, shape: [C], optional: true}
+    outputs: {Y: {type: T, shape: [N]}}
+    rows: {float: {T: float, Tind: int64}}
+    cases: [{name: plain, X: [2, 3]}]
+"""
+    head = "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n"
+    _, diagnostics = load(head + forward + example + rest)
+    assert diagnostics == []

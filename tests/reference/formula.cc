@@ -180,8 +180,12 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
   if (node.operation == "number") {
     return Constant(node.number);
   }
+  const bool is_there = attributes.contains(node.name);
+  if (node.operation == "given") {
+    return Given(is_there ? 1 : 0);
+  }
   if (node.operation == "attribute") {
-    return Constant(AttributeAsReal(attributes, node.name));
+    return !is_there ? Given(0) : Constant(AttributeAsReal(attributes, node.name));
   }
   return Given(of_input);
 }
@@ -193,7 +197,7 @@ double DrawNumber(Random& random) {
 
 std::optional<ExactData> ExactInputs(
     const Shapes& inputs,
-    const std::set<std::string, std::less<>>& masks,
+    const DrawWhole& draw_whole,
     const std::set<std::string>& inexact,
     int level,
     Random& random) {
@@ -207,7 +211,8 @@ std::optional<ExactData> ExactInputs(
   ExactData data;
   for (const auto& [name, dims] : inputs) {
     data.inputs[name] = MakeTensor(dims, [&] {
-      return masks.contains(name) ? random.Integer(0, 1) : random.Integer(-largest, largest);
+      const std::optional<double> whole = draw_whole(name);
+      return whole ? *whole : static_cast<double>(random.Integer(-largest, largest));
     });
   }
   for (const std::string& name : inexact) {
@@ -369,9 +374,15 @@ ExpectedOutputs FormulaOracle::Run(const Tensors& inputs, const Attributes& attr
   return outputs;
 }
 
+std::optional<double> FormulaOracle::DrawMask(const std::string& input, Random& random) const {
+  return data_.masks.contains(input)
+             ? std::optional<double>(static_cast<double>(random.Integer(0, 1)))
+             : std::nullopt;
+}
+
 double FormulaOracle::Draw(const std::string& input, Random& random) const {
-  return data_.masks.contains(input) ? static_cast<double>(random.Integer(0, 1))
-                                     : DrawNumber(random);
+  const std::optional<double> mask = DrawMask(input, random);
+  return mask ? *mask : DrawNumber(random);
 }
 
 Tensors FormulaOracle::MakeRandomData(
@@ -415,7 +426,8 @@ std::optional<ExactData> FormulaOracle::MakeExactData(
     const Attributes& /*attributes*/,
     int level,
     Random& random) const {
-  return ExactInputs(inputs, data_.masks, InexactOutputs(), level, random);
+  const DrawWhole draw_mask = [&](const std::string& input) { return DrawMask(input, random); };
+  return ExactInputs(inputs, draw_mask, InexactOutputs(), level, random);
 }
 
 std::set<std::string> FormulaOracle::InexactOutputs() const {

@@ -82,11 +82,14 @@ double DrawNumber(Random& random);
 inline constexpr const char* kNowhereSmooth =
     "no numbers from -4 to 4 are found where the formulas are finite and do not bend";
 
-/// ExactInputs returns small integers for each input, and 0 and 1 for masks; nothing where there
-/// is no such level. `inexact` are outputs that do not come out exact of them.
+/// DrawWhole draws an element of an input of integers or truth values; nothing for others.
+using DrawWhole = std::function<std::optional<double>(const std::string& input)>;
+
+/// ExactInputs returns small integers for each input whose elements are not whole by themselves;
+/// nothing where there is no such level. `inexact` are outputs that do not come out exact of them.
 std::optional<ExactData> ExactInputs(
     const Shapes& inputs,
-    const std::set<std::string, std::less<>>& masks,
+    const DrawWhole& draw_whole,
     const std::set<std::string>& inexact,
     int level,
     Random& random);
@@ -131,6 +134,8 @@ class FormulaOracle final : public Oracle {
   /// The dims of the inputs that are not broadcast, or to which those broadcast that are joined;
   /// nothing where inputs do not fit together.
   [[nodiscard]] std::optional<Shape> Space(const Shapes& inputs) const;
+  /// 0 or 1 for an input of truth values.
+  [[nodiscard]] std::optional<double> DrawMask(const std::string& input, Random& random) const;
   /// A number of an input for random data.
   [[nodiscard]] double Draw(const std::string& input, Random& random) const;
   /// Whether results at the place are finite, and keep their distance from where they bend.

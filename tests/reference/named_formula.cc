@@ -1,6 +1,7 @@
 #include "reference/named_formula.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -14,6 +15,10 @@ using Real = long double;
 using Names = std::set<std::string_view>;
 /// An index along each dim of the whole space.
 using Indices = std::vector<std::int64_t>;
+
+// No set: oracles are made before it might be.
+constexpr std::array<std::string_view, 6> kComparisons = {
+    "less", "less_equal", "greater", "greater_equal", "equal", "not_equal"};
 
 /// Roundings of a kernel beside those of adding.
 constexpr Real kFew = 8;
@@ -147,9 +152,19 @@ class NamedFormulaOracle::Space {
     }
   }
 
+  /// How far along the one dim of a name a place lies, and how many there are.
+  [[nodiscard]] std::int64_t PlaceAlong(std::string_view name, const Indices& at) const {
+    return at[DimOf(name)];
+  }
+  [[nodiscard]] std::int64_t LengthAlong(std::string_view name) const { return dims_[DimOf(name)]; }
+
   [[nodiscard]] Names All() const { return {names_.begin(), names_.end()}; }
 
  private:
+  [[nodiscard]] std::size_t DimOf(std::string_view name) const {
+    return static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
+  }
+
   bool
   FindLengths(const NamedFormulaData& data, const Shapes& inputs, const Attributes& attributes) {
     for (const NamedLength& given : data.lengths) {
@@ -246,6 +261,9 @@ NamedFormulaOracle::NamedFormulaOracle(NamedFormulaData data) : data_(std::move(
         reduces ? node.operation != "mean" && node.operation != "variance" : part.is_exact;
     bool below_reduces = reduces && node.operation != "count";
     Names dims;
+    if (node.operation == "index") {
+      dims.insert(node.name);
+    }
     if (node.operation == "input") {
       dims = NamesOf(data_.shapes.find(node.name)->second);
     }
@@ -257,6 +275,11 @@ NamedFormulaOracle::NamedFormulaOracle(NamedFormulaData data) : data_(std::move(
     for (const std::string_view name : node.over) {
       dims.erase(name);
     }
+    const auto is_leaf = [&](std::size_t of) { return data_.nodes[of].arguments.empty(); };
+    compares_integers_.push_back(
+        std::ranges::find(kComparisons, node.operation) != kComparisons.end() &&
+        std::ranges::all_of(node.arguments, is_leaf) &&
+        std::ranges::any_of(node.arguments, [&](std::size_t of) { return IsInteger(of); }));
     functions_.push_back(part.function);
     exact_.push_back(is_exact);
     reduces_.push_back(below_reduces);
@@ -288,19 +311,69 @@ NamedFormulaOracle::Values NamedFormulaOracle::Apply(
   const FormulaNode& formula = data_.nodes[node];
   space.ForEach(dims_[node], [&](const Indices& at) {
     if (functions_[node] == nullptr) {
-      const auto input = inputs.find(formula.name);
-      const bool is_given = formula.operation == "input" && input != inputs.end();
-      const std::size_t element = space.IndexIn(dims_[node], at);
-      results.push_back(LeafOf(formula, attributes, is_given ? input->second.values[element] : 0));
+      results.push_back(ValueAt(space, node, at, values, inputs, attributes));
       return;
     }
     std::vector<CountingNumber> arguments;
     for (const std::size_t argument : formula.arguments) {
       arguments.push_back(values[argument][space.IndexIn(dims_[argument], at)]);
     }
-    results.push_back(functions_[node](arguments));
+    const CountingNumber result = functions_[node](arguments);
+    results.push_back(compares_integers_[node] ? Given(result.value) : result);
   });
   return results;
+}
+
+CountingNumber NamedFormulaOracle::ValueAt(
+    const Space& space,
+    std::size_t node,
+    const Indices& at,
+    const std::vector<Values>& values,
+    const Tensors& inputs,
+    const Attributes& attributes) const {
+  const FormulaNode& formula = data_.nodes[node];
+  const auto input = inputs.find(formula.name);
+  if (formula.operation == "index") {
+    return Given(space.PlaceAlong(formula.name, at));
+  }
+  if (formula.operation == "given" && input != inputs.end()) {
+    return Given(1);
+  }
+  if (formula.operation == "lookup") {
+    const Real place = values[formula.arguments.front()][space.IndexIn(dims_[node], at)].value;
+    const bool has = input != inputs.end() && place >= 0 && place < input->second.values.size();
+    return Given(has ? input->second.values[static_cast<std::size_t>(place)] : 0);
+  }
+  const bool is_given = formula.operation == "input" && input != inputs.end();
+  return LeafOf(
+      formula, attributes, is_given ? input->second.values[space.IndexIn(dims_[node], at)] : 0);
+}
+
+bool NamedFormulaOracle::IsInteger(std::size_t node) const {
+  const FormulaNode& formula = data_.nodes[node];
+  return formula.operation == "index" ||
+         (formula.operation == "input" &&
+          std::ranges::find(data_.integers, formula.name, &NamedIntegers::input) !=
+              data_.integers.end());
+}
+
+std::optional<double> NamedFormulaOracle::DrawInteger(
+    const Space& space,
+    const std::string& input,
+    Random& random) const {
+  constexpr std::int64_t kOneIn = 8;
+  const auto found = std::ranges::find(data_.integers, input, &NamedIntegers::input);
+  if (found == data_.integers.end()) {
+    return std::nullopt;
+  }
+  const std::int64_t places = found->dim.empty() ? kOneIn : space.LengthAlong(found->dim);
+  if (found->is_truth) {
+    return random.Integer(0, 1);
+  }
+  if (places == 0 || random.Integer(1, kOneIn) == 1) {
+    return found->is_signed && random.Integer(0, 1) == 1 ? -1 : places;
+  }
+  return random.Integer(0, places - 1);
 }
 
 NamedFormulaOracle::Values NamedFormulaOracle::Reduce(
@@ -424,12 +497,15 @@ Tensors NamedFormulaOracle::MakeRandomData(
     const Attributes& attributes,
     Random& random) const {
   constexpr int kRounds = 1000;
-  const auto draw = [&] { return DrawNumber(random); };
+  const Space space = Space::Of(data_, inputs, attributes).value();
+  const auto draw = [&](const std::string& name) {
+    const std::optional<double> integer = DrawInteger(space, name, random);
+    return integer ? *integer : DrawNumber(random);
+  };
   Tensors data;
   for (const auto& [name, dims] : inputs) {
-    data[name] = MakeTensor(dims, draw);
+    data[name] = MakeTensor(dims, [&] { return draw(name); });
   }
-  const Space space = Space::Of(data_, inputs, attributes).value();
   const Names all = space.All();
   for (int round = 0; round < kRounds; ++round) {
     const std::vector<bool> rough = Rough(space, Evaluate(space, data, attributes));
@@ -440,7 +516,7 @@ Tensors NamedFormulaOracle::MakeRandomData(
       for (auto& [name, tensor] : data) {
         if (rough[space.IndexIn(all, at)]) {
           const Names own = NamesOf(data_.shapes.find(name)->second);
-          tensor.values[space.IndexIn(own, at)] = draw();
+          tensor.values[space.IndexIn(own, at)] = draw(name);
         }
       }
     });
@@ -450,10 +526,14 @@ Tensors NamedFormulaOracle::MakeRandomData(
 
 std::optional<ExactData> NamedFormulaOracle::MakeExactData(
     const Shapes& inputs,
-    const Attributes& /*attributes*/,
+    const Attributes& attributes,
     int level,
     Random& random) const {
-  return ExactInputs(inputs, {}, InexactOutputs(), level, random);
+  const Space space = Space::Of(data_, inputs, attributes).value();
+  const DrawWhole draw_integer = [&](const std::string& input) {
+    return DrawInteger(space, input, random);
+  };
+  return ExactInputs(inputs, draw_integer, InexactOutputs(), level, random);
 }
 
 std::set<std::string> NamedFormulaOracle::InexactOutputs() const {

@@ -26,6 +26,15 @@ struct NamedLength {
   std::string_view axis_of = {};
 };
 
+/// NamedIntegers is an input of integers: places along a dim, and a few beyond its ends, or truth
+/// values.
+struct NamedIntegers {
+  std::string_view input;
+  std::string_view dim = {};
+  bool is_truth = false;
+  bool is_signed = false;
+};
+
 /// NamedFormulaData is what a generated test says of such formulas.
 struct NamedFormulaData {
   std::span<const FormulaNode> nodes;
@@ -36,6 +45,7 @@ struct NamedFormulaData {
   /// The shapes of inputs and outputs, by names; "1" is a dim of 1 that has none.
   std::map<std::string_view, std::vector<std::string_view>> shapes;
   std::vector<FormulaOutput> outputs;
+  std::vector<NamedIntegers> integers = {};
   /// As of FormulaData.
   std::span<const std::size_t> domain = {};
   Attributes exact_attributes = {};
@@ -74,6 +84,18 @@ class NamedFormulaOracle final : public Oracle {
 
   [[nodiscard]] std::vector<Values>
   Evaluate(const Space& space, const Tensors& inputs, const Attributes& attributes) const;
+  /// Draws an element of an input of integers; nothing for others.
+  [[nodiscard]] std::optional<double>
+  DrawInteger(const Space& space, const std::string& input, Random& random) const;
+  /// The value of a node without a function at a place of its dims.
+  [[nodiscard]] CountingNumber ValueAt(
+      const Space& space,
+      std::size_t node,
+      const std::vector<std::int64_t>& at,
+      const std::vector<Values>& values,
+      const Tensors& inputs,
+      const Attributes& attributes) const;
+  [[nodiscard]] bool IsInteger(std::size_t node) const;
   [[nodiscard]] Values Apply(
       const Space& space,
       std::size_t node,
@@ -91,6 +113,8 @@ class NamedFormulaOracle final : public Oracle {
   std::vector<bool> exact_;
   /// The names of each node's dims.
   std::vector<std::set<std::string_view>> dims_;
+  /// Whether a node compares an integer with an integer or a number as it was given: without error.
+  std::vector<bool> compares_integers_;
   /// Whether a node reduces, or is made of one that does.
   std::vector<bool> reduces_;
 };

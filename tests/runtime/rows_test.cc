@@ -162,6 +162,71 @@ TEST(RowsTask, ChannelsOfEitherLayout) {
   EXPECT_EQ(task.row_strides[0][0], 1);
 }
 
+/// Of each row the element at its label times the label's weight; elsewhere the element.
+struct PickRows : RowsFunctor {
+  static constexpr int kInputs = 1;         // X
+  static constexpr int kIntegerInputs = 1;  // label
+  static constexpr int kTables = 1;         // weight
+  static constexpr int kLookups = 1;
+  static constexpr int kOutputs = 1;     // Y
+  static constexpr int kRowOutputs = 1;  // the weight of the label
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  static constexpr RowsLookup LookupAt(int /*lookup*/) { return {.table = 0, .integer = 0}; }
+  static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  static void Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    out[0] = row.index == row.integers[0] ? in[0] * row.lookups[0] : in[0];
+  }
+  template <typename A>
+  static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    outputs[0] = row.lookups[0];
+  }
+};
+
+TEST(RowsOnCpu, TablesAreLookedUpByIntegersOfAnyType) {
+  std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  std::vector<double> table = {10, -1, 20, -1, 30};  // every second is its own
+  const std::vector<std::int64_t> wide = {2, 0, -1, std::int64_t{1} << 40U};
+  const std::vector<std::int32_t> narrow = {2, 0, -1, 3};
+  const std::vector<float> expected = {1, 2, 90, 40, 5, 6, 7, 8, 9, 10, 11, 12};
+  const TensorRef of_x = Ref(x, {4, 3});
+  const TensorRef of_table = {DataType::kDouble, table.data(), {3}, {2}, {}};
+  const auto expect = [&](DataType type, const void* labels) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> y(12, nan);
+    std::vector<float> weights(4, nan);
+    const TensorRef of_label = {type, const_cast<void*>(labels), {4}, {1}, {}};
+    const TensorRef of_y = Ref(y, {4, 3});
+    const TensorRef of_weights = Ref(weights, {4});
+    const Status status = RowsOnCpu<PickRows>(
+        Context(), AxesFrom(1, 2), {}, &of_x, &of_label, &of_table, &of_y, &of_weights);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(y, expected);
+    EXPECT_EQ(weights, (std::vector<float>{30, 10, 0, 0}));
+  };
+  expect(DataType::kInt64, wide.data());
+  expect(DataType::kInt32, narrow.data());
+}
+
+TEST(RowsOnCpu, AnIntegerInputIsNoFloat) {
+  std::vector<float> x(6);
+  std::vector<float> other(3);
+  const TensorRef of_x = Ref(x, {2, 3});
+  const TensorRef of_two = Ref(other, {2});
+  const TensorRef of_three = Ref(other, {3});
+  const Status status =
+      RowsOnCpu<PickRows>(Context(), AxesFrom(1, 2), {}, &of_x, &of_two, &of_three, &of_x, &of_two);
+  EXPECT_EQ(status.message(), "input 1 has type float; expected an integer type");
+}
+
 /// A row of the first and the last dim: columns have both, and rows the one between them.
 TEST(RowsOnCpu, RowsOfDimsThatAreNoNeighbours) {
   const Dims dims = {2, 3, 4};

@@ -38,12 +38,25 @@ constexpr double kDifferenceError = 1e-6;
 /// step divides it.
 constexpr double kLossRounding = 0x1p-47;
 
+/// The forward's row whose floating types are double, and whose others are the gradient's, by their
+/// names.
 const Row* ForwardRowOfDoubles(const Subject& subject) {
+  const auto type_of = [](const Row& row, std::string_view parameter) {
+    const auto& parameters = row.op->type_parameters;
+    const auto found = std::find(parameters.begin(), parameters.end(), parameter);
+    return found == parameters.end()
+               ? DataType::kDouble
+               : row.types[static_cast<std::size_t>(found - parameters.begin())];
+  };
   for (const Row* row : subject.registry->rows()) {
-    const bool doubles = std::all_of(row->types.begin(), row->types.end(), [](DataType type) {
-      return type == DataType::kDouble;
-    });
-    if (row->op->name == subject.op().gradient_of && row->backend == Backend::kCpu && doubles) {
+    const auto fits = [&](std::string_view parameter) {
+      const DataType own = type_of(*row, parameter);
+      return own == DataType::kDouble ||
+             (!IsFloating(own) && own == type_of(*subject.row, parameter));
+    };
+    const auto& parameters = row->op->type_parameters;
+    if (row->op->name == subject.op().gradient_of && row->backend == Backend::kCpu &&
+        std::all_of(parameters.begin(), parameters.end(), fits)) {
       return row;
     }
   }

@@ -62,7 +62,7 @@ DataType Subject::TypeOf(const TensorSpec& tensor) const {
 
 DataType Subject::AccumulatorType() const {
   const bool all_double = std::all_of(row->types.begin(), row->types.end(), [](DataType type) {
-    return type == DataType::kDouble;
+    return type == DataType::kDouble || !IsFloating(type);
   });
   return all_double ? DataType::kDouble : DataType::kFloat;
 }

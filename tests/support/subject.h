@@ -56,7 +56,7 @@ struct Subject {
   [[nodiscard]] const reference::Oracle& oracle() const { return *tests->oracle; }
   [[nodiscard]] Device device() const { return {row->backend, 0}; }
   [[nodiscard]] DataType TypeOf(const TensorSpec& tensor) const;
-  /// AccumulatorType is what a kernel must sum in: double where all types of the row are double,
+  /// AccumulatorType is what a kernel must sum in: double where all floating types of the row are,
   /// else float.
   [[nodiscard]] DataType AccumulatorType() const;
 };

@@ -9,7 +9,22 @@ from ..faults import did_you_mean, instead
 from ..formula_misfit import Misfit
 from ..formula_splits import unfolded
 from ..formula_steps import steps_of
-from ..formula_tree import CONSTANTS, COUNT, FUNCTIONS, Apply, Kind, Name, Reduce, Tree, names, parts
+from ..formula_tree import (
+    CONSTANTS,
+    COUNT,
+    FUNCTIONS,
+    Apply,
+    Given,
+    Index,
+    Kind,
+    Lookup,
+    Name,
+    Reduce,
+    Tree,
+    asked_for,
+    names,
+    parts,
+)
 from ..grammar import is_identifier
 from ..model import Attribute, AttributeKind, Formula, Op, Shape, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
@@ -23,8 +38,13 @@ def wrong_kind(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula uses a comparison as a number, or a number as a comparison."""
     truths = {attribute.name for attribute in op.attributes if attribute.kind is AttributeKind.BOOL}
     truths |= {tensor.name for tensor in op.inputs if tensor.is_mask}
+    outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
-        yield from _kind_findings(formula, formula.tree, Kind.NUMBER, truths, f"'{formula.name}'")
+        # What is no output may be either.
+        kind = Kind.NUMBER if formula.name in outputs else _kind(formula.tree, truths)
+        yield from _kind_findings(formula, formula.tree, kind, truths, f"'{formula.name}'")
+        if kind is Kind.TRUTH:
+            truths.add(formula.name)
 
 
 def _kind_findings(
@@ -51,6 +71,8 @@ def _kind_findings(
 def _kind(tree: Tree, truths: set[str]) -> Kind:
     if isinstance(tree, Apply):
         return tree.function.result
+    if isinstance(tree, Given):
+        return Kind.TRUTH
     return Kind.TRUTH if isinstance(tree, Name) and tree.name in truths else Kind.NUMBER
 
 
@@ -126,6 +148,9 @@ def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
             if isinstance(part, Reduce):
                 own = every if part.operation == COUNT else _symbols(part.argument, shapes, within)
                 yield from _dim_findings(formula, part, own)
+            elif isinstance(part, Index) and part.dim.name not in every:
+                hint = instead(part.dim.name, sorted(every))
+                yield Finding(f"no tensor has the dim '{part.dim.name}'{hint}", formula.place(part.dim))
         within[formula.name] = _symbols(formula.tree, shapes, within)
 
 
@@ -147,6 +172,10 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
         return frozenset().union(*[_symbols(argument, shapes, within) for argument in tree.arguments])
     if isinstance(tree, Reduce):
         return _symbols(tree.argument, shapes, within) - {dim.name for dim in tree.dims}
+    if isinstance(tree, Index):
+        return frozenset({tree.dim.name})
+    if isinstance(tree, Lookup):
+        return _symbols(tree.integer, shapes, within)
     return frozenset()
 
 
@@ -155,7 +184,7 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
     inputs are broadcast, and outputs that are sums the shape of such an input. What an output is made of is
     reduced over the same dims everywhere, and what is summed over all others is an output."""
-    if not op.formulas or not op.inputs or not op.outputs:
+    if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)):
         return
     try:
         steps_of(op)
@@ -185,14 +214,20 @@ def name_is_taken(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G812", needs=_READ)
 def unusable_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A formula reads an attribute that is no number and no truth value, or that may be absent."""
+    """A formula reads an attribute that is no number and no truth value, or that may be absent while no
+    formula asks whether it is there."""
+    asked = {name.name for formula in op.formulas for name in asked_for(formula.tree)}
     attributes = {attribute.name: attribute for attribute in op.attributes}
     for formula in op.formulas:
         for name in names(formula.tree):
             attribute = attributes.get(name.name)
-            if attribute and (attribute.kind not in _USABLE or attribute.is_optional):
-                kind = "optional" if attribute.is_optional else f"of type {attribute.kind.value}"
-                message = f"no formula can read attribute '{name.name}', which is {kind}"
+            if attribute and attribute.kind not in _USABLE:
+                kind = attribute.kind.value
+                message = f"no formula can read attribute '{name.name}', which is of type {kind}"
+                yield Finding(message, formula.place(name))
+            elif attribute and attribute.is_optional and name.name not in asked:
+                hint = f"; 'given({name.name})' tells whether it is there"
+                message = f"no formula can read attribute '{name.name}' alone, which is optional{hint}"
                 yield Finding(message, formula.place(name))
 
 
@@ -204,4 +239,40 @@ def shape_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
         for name in names(formula.tree):
             if name.name in without_data:
                 message = f"'{name.name}' is 'shape_only', so that no formula can read its elements"
+                yield Finding(message, formula.place(name))
+
+
+@op_rule("G814", needs=(*_READ, "rows"))
+def no_lookup(op: Op, scope: Scope) -> Iterator[Finding]:
+    """What is looked up is no input of one dim, or it is looked up by something else than an input of
+    integers."""
+    yield from _bad_lookups(op)
+
+
+def _bad_lookups(op: Op) -> Iterator[Finding]:
+    inputs = {tensor.name: tensor for tensor in op.inputs}
+    lookups = [(one, part) for one in op.formulas for part in parts(one.tree) if isinstance(part, Lookup)]
+    for formula, part in lookups:
+        table, integer = inputs.get(part.table.name), inputs.get(part.integer.name)
+        name = part.table.name
+        if table is None or len(table.shape) != 1 or not table.shape[0].symbol or table.shape[0].is_list:
+            got = f", and '{name}' is {table.shape_text}" if table else f", which '{name}' is not"
+            message = f"what is looked up is an input with one dim, such as [C]{got}"
+            yield Finding(message, formula.place(part.table))
+        elif integer is None or not op.is_whole(integer) or integer.is_mask:
+            by = part.integer.name
+            message = f"'{name}' is looked up by an input of integers, which '{by}' is not"
+            yield Finding(message, formula.place(part.integer))
+
+
+@op_rule("G815", needs=_READ)
+def always_there(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula asks whether something is there that is no optional input or attribute."""
+    optional = [tensor.name for tensor in op.inputs if tensor.optional]
+    optional += [attribute.name for attribute in op.attributes if attribute.is_optional]
+    for formula in op.formulas:
+        for name in asked_for(formula.tree):
+            if name.name not in optional:
+                hint = did_you_mean(name.name, sorted(optional))
+                message = f"'given' is of an optional input or attribute, which '{name.name}' is not{hint}"
                 yield Finding(message, formula.place(name))

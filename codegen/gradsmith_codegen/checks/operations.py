@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..faults import instead
-from ..formula_tree import Apply, Reduce, names, parts
+from ..formula_tree import GIVEN, INDEX, Apply, Given, Index, Lookup, Reduce, names, parts
 from ..model import Op
 from ..operation_count import ARITHMETIC, operands
 from .registry import SHAPES, Finding, Scope, op_rule
@@ -13,11 +13,14 @@ from .registry import SHAPES, Finding, Scope, op_rule
 _READ = ("operations", *SHAPES, "attributes")
 
 
+_OTHERS = {Given: GIVEN, Index: INDEX, Lookup: "[ ]"}
+
+
 @op_rule("G821", needs=_READ, blames=("operations",))
 def no_arithmetic(op: Op, scope: Scope) -> Iterator[Finding]:
     """`operations` are counted with something else than `+`, `-`, `*` and `/`."""
     for part in parts(op.operations.tree) if op.operations else ():
-        name = part.operation if isinstance(part, Reduce) else ""
+        name = part.operation if isinstance(part, Reduce) else _OTHERS.get(type(part), "")
         if isinstance(part, Apply) and part.function not in ARITHMETIC:
             name = part.function.name
         if name and op.operations:

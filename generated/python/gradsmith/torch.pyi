@@ -133,6 +133,8 @@ from gradsmith import (
     SkipLayerNormalizationResult,
     SkipLayerNormalizationGradResult,
     SoftmaxResult,
+    SoftmaxCrossEntropyWithLabelsResult,
+    SoftmaxCrossEntropyWithLabelsGradResult,
     SoftmaxGradResult,
     SoftplusResult,
     SoftplusGradResult,
@@ -296,6 +298,8 @@ __all__ = [
     "reduce_l2_grad",
     "reduce_log_sum_exp",
     "reduce_log_sum_exp_grad",
+    "softmax_cross_entropy_with_labels",
+    "softmax_cross_entropy_with_labels_grad",
     "lp_normalization",
     "lp_normalization_grad",
     "skip_layer_normalization",
@@ -378,6 +382,7 @@ _ReduceMeanGradOutput: TypeAlias = Literal["dX"]
 _ReduceL1GradOutput: TypeAlias = Literal["dX"]
 _ReduceL2GradOutput: TypeAlias = Literal["dX"]
 _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
+_SoftmaxCrossEntropyWithLabelsGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
 _SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
@@ -1227,6 +1232,24 @@ def reduce_log_sum_exp_grad(
     axis: int = -1,
     outputs: _ReduceLogSumExpGradOutput | Iterable[_ReduceLogSumExpGradOutput] | None = ("dX",),
 ) -> ReduceLogSumExpGradResult[Tensor]: ...
+def softmax_cross_entropy_with_labels(
+    X: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int | None = None,
+) -> SoftmaxCrossEntropyWithLabelsResult[Tensor]: ...
+def softmax_cross_entropy_with_labels_grad(
+    dY: Tensor,
+    X: Tensor,
+    label: Tensor,
+    largest: Tensor,
+    log_sum: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int | None = None,
+    outputs: _SoftmaxCrossEntropyWithLabelsGradOutput | Iterable[_SoftmaxCrossEntropyWithLabelsGradOutput] | None = ("dX",),
+) -> SoftmaxCrossEntropyWithLabelsGradResult[Tensor]: ...
 def lp_normalization(
     X: Tensor,
     *,

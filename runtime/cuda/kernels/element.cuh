@@ -47,6 +47,21 @@ __device__ __forceinline__ To LoadElement(const void* data, int type, std::int64
   }
 }
 
+/// Loads an element of a type that is not floating.
+__device__ __forceinline__ std::int64_t
+LoadInteger(const void* data, int type, std::int64_t offset) {
+  switch (type) {
+    case 4:
+      return static_cast<const std::int32_t*>(data)[offset];
+    case 5:
+      return static_cast<const std::int64_t*>(data)[offset];
+    case 7:
+      return static_cast<const std::uint32_t*>(data)[offset];
+    default:
+      return static_cast<const unsigned char*>(data)[offset];
+  }
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_CUDA_KERNELS_ELEMENT_CUH_

@@ -135,10 +135,19 @@ class RowsByColumnsKernel {
       const A (&results)[kResults]) const {
     RowValues<A> row;
     row.inputs = once.values;
+    row.integers = once.integers;
+    row.lookups = once.lookups;
     row.results = results;
     row.pivot = once.pivot();
     row.length = static_cast<A>(task_.length);
+    row.exact_length = task_.length;
     row.scalars = scalars_;
+    row.exact_scalars = task_.scalars;
+    return row;
+  }
+  /// The row as it is at an element of a vector.
+  __device__ __forceinline__ RowValues<A> At(RowValues<A> row, int chunk, int v) const {
+    row.index = Column(chunk) + v;
     return row;
   }
   /// Gives all lanes what the lane of the r-th row found.
@@ -231,7 +240,7 @@ class RowsByColumnsKernel {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         A terms[kResults];
-        Functor::Terms(phase, row, elements.in[v], elements.columns[v], terms);
+        Functor::Terms(phase, At(row, c, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
         for (int i = 0; i < kResults; ++i) {
           if (Functor::PhaseOf(i) == phase) {
@@ -282,7 +291,7 @@ class RowsByColumnsKernel {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       A of_place[kOutputs];
-      Functor::Map(row, elements.in[v], elements.columns[v], of_place);
+      Functor::Map(At(row, chunk, v), elements.in[v], elements.columns[v], of_place);
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
         out[o][v] = of_place[o];
@@ -303,7 +312,7 @@ class RowsByColumnsKernel {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         A terms[kSums];
-        Functor::ColumnTerms(row, elements.in[v], elements.columns[v], terms);
+        Functor::ColumnTerms(At(row, chunk, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
         for (int s = 0; s < kSums; ++s) {
           sums_[s][chunk][v] += terms[s];

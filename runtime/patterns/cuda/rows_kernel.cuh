@@ -108,6 +108,8 @@ class RowsKernel {
   static constexpr int kOutputs = AtLeastOne(Functor::kOutputs);
   static constexpr int kRowOutputs = AtLeastOne(Functor::kRowOutputs);
   static constexpr int kRowInputs = AtLeastOne(Functor::kRowInputs);
+  static constexpr int kIntegers = AtLeastOne(Functor::kIntegerInputs);
+  static constexpr int kLookups = AtLeastOne(Functor::kLookups);
   /// Whether all operands have neighbours along rows. Others each have a stride of their own.
   static constexpr bool kIsDense = kVector > 1 && !kIsAcross && !Functor::kRowsOfManyDims;
   /// Whether each vector's place is computed anew.
@@ -131,6 +133,8 @@ class RowsKernel {
     char* out[kOutputs];
     A inputs[kRows][kRowInputs];
     A pivots[kRows];
+    std::int64_t integers[kRows][kIntegers];
+    A lookups[kRows][kLookups];
   };
 
   /// A vector's place among those that the thread has of a row, where it is kept, and how far it
@@ -150,15 +154,27 @@ class RowsKernel {
     return kVector == 1 && !kIsOfManyDims && task_.length_rank > 1;
   }
 
-  __device__ __forceinline__ RowValues<A> RowOf(const Rows& rows, const Results& results, int r)
-      const {
+  /// What is known of the r-th row at an element; `index` is the element's place in the row.
+  __device__ __forceinline__ RowValues<A>
+  RowOf(const Rows& rows, const Results& results, int r, std::int64_t index = 0) const {
     RowValues<A> row;
     row.inputs = rows.inputs[r];
+    row.integers = rows.integers[r];
+    row.lookups = rows.lookups[r];
+    row.index = index;
     row.results = results[r];
     row.pivot = rows.pivots[r];
     row.length = static_cast<A>(task_.length);
+    row.exact_length = task_.length;
     row.scalars = scalars_;
+    row.exact_scalars = task_.scalars;
     return row;
+  }
+  /// The same for an element of a vector: its own row, or its place in the vector's.
+  __device__ __forceinline__ RowValues<A>
+  RowAt(const Rows& rows, const Results& results, const Place& place, int v) const {
+    const std::int64_t index = first_ + place.along;
+    return kIsAcross ? RowOf(rows, results, v, index) : RowOf(rows, results, 0, index + v);
   }
 
   /// The number of an operand of elements or columns among those that are apart.
@@ -273,6 +289,7 @@ class RowsKernel {
           rows->inputs[r][i] = LoadOnce(t, rows->row + r, r, starts);
         }
       }
+      LoadIntegers(exists, r, starts, rows);
       rows->pivots[r] = 0;
       if constexpr (Functor::kPivot >= 0) {
         if (exists && task_.length > 0) {
@@ -282,9 +299,32 @@ class RowsKernel {
       }
     }
   }
+  __device__ __forceinline__ void
+  LoadIntegers(bool exists, int r, const std::int64_t (&starts)[Places::kEnd], Rows* rows) const {
+#pragma unroll
+    for (int i = 0; i < Functor::kIntegerInputs; ++i) {
+      const int t = Places::kIntegerInput + i;
+      rows->integers[r][i] = 0;
+      if (exists && task_.tensors[t] != nullptr) {
+        const std::int64_t offset = OffsetOnce(t, rows->row + r, r, starts);
+        rows->integers[r][i] = LoadInteger(task_.tensors[t], task_.types[t], offset);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < Functor::kLookups; ++i) {
+      rows->lookups[r][i] = LookUp<Functor, A>(task_, i, rows->integers[r]);
+    }
+  }
+  __device__ __forceinline__ std::int64_t OffsetOnce(
+      int tensor,
+      std::int64_t row,
+      int r,
+      const std::int64_t (&starts)[Places::kEnd]) const {
+    return r == 0 ? starts[tensor] : RowOffset(task_, tensor, row);
+  }
   __device__ __forceinline__ A
   LoadOnce(int tensor, std::int64_t row, int r, const std::int64_t (&starts)[Places::kEnd]) const {
-    const std::int64_t offset = r == 0 ? starts[tensor] : RowOffset(task_, tensor, row);
+    const std::int64_t offset = OffsetOnce(tensor, row, r, starts);
     return LoadElement<A>(task_.tensors[tensor], task_.types[tensor], offset);
   }
 
@@ -466,7 +506,7 @@ class RowsKernel {
             const int r = kIsAcross ? v : 0;
             A terms[kResults];
             Functor::Terms(
-                phase, RowOf(rows, results, r), elements.in[v], elements.columns[v], terms);
+                phase, RowAt(rows, results, place, v), elements.in[v], elements.columns[v], terms);
             Team::template Add<Functor>(phase, terms, found[r]);
           }
         },
@@ -548,8 +588,7 @@ class RowsKernel {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       A of_place[kOutputs];
-      Functor::Map(
-          RowOf(rows, results, kIsAcross ? v : 0), elements.in[v], elements.columns[v], of_place);
+      Functor::Map(RowAt(rows, results, place, v), elements.in[v], elements.columns[v], of_place);
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
         out[o][v] = of_place[o];
@@ -574,7 +613,8 @@ class RowsKernel {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       A terms[kSums];
-      Functor::ColumnTerms(RowOf(rows, results, 0), elements.in[v], elements.columns[v], terms);
+      Functor::ColumnTerms(
+          RowAt(rows, results, place, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
       for (int s = 0; s < Functor::kColumnSums; ++s) {
         all[s][v] = terms[s];

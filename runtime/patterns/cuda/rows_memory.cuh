@@ -7,6 +7,7 @@
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
 #include "patterns/cuda/rows_launch.h"
+#include "patterns/rows_functor.h"
 #include "patterns/rows_task.h"
 
 /// How kernels of the pattern `rows` load and store.
@@ -87,6 +88,19 @@ RowOffsets(const RowsTask& task, std::int64_t row, std::int64_t (&offsets)[kTens
       offsets[t] += place * task.row_strides[t][dim];
     }
   }
+}
+
+/// Looks up the element of a table that a row's integer says; 0 where there is none.
+template <typename Functor, typename A>
+__device__ __forceinline__ A
+LookUp(const RowsTask& task, int lookup, const std::int64_t* integers) {
+  const RowsLookup place = Functor::LookupAt(lookup);
+  const int t = RowsPlaces<Functor>::kTable + place.table;
+  const std::int64_t at = integers[place.integer];
+  if (task.tensors[t] == nullptr || at < 0 || at >= task.length) {
+    return 0;
+  }
+  return LoadElement<A>(task.tensors[t], task.types[t], at * task.length_strides[t][0]);
 }
 
 /// Stores an element of a type that is known at run time only, or adds to it.
