@@ -989,80 +989,80 @@ constinit const std::int32_t kEntryLine = 2183;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2226
+// ops.yaml:2227
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2226;
+constinit const std::int32_t kEntryLine = 2227;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2250
+// ops.yaml:2252
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2250;
+constinit const std::int32_t kEntryLine = 2252;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2273
+// ops.yaml:2275
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2273;
+constinit const std::int32_t kEntryLine = 2275;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2294
+// ops.yaml:2296
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2294;
+constinit const std::int32_t kEntryLine = 2296;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2326
+// ops.yaml:2328
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2326;
+constinit const std::int32_t kEntryLine = 2328;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2357
+// ops.yaml:2359
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2357;
+constinit const std::int32_t kEntryLine = 2359;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2385
+// ops.yaml:2387
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2385;
+constinit const std::int32_t kEntryLine = 2387;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2406
+// ops.yaml:2408
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2406;
+constinit const std::int32_t kEntryLine = 2408;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2438
+// ops.yaml:2440
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2438;
+constinit const std::int32_t kEntryLine = 2440;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2462
+// ops.yaml:2464
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2462;
+constinit const std::int32_t kEntryLine = 2464;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2496
+// ops.yaml:2498
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2496;
+constinit const std::int32_t kEntryLine = 2498;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1349,27 +1349,27 @@ constinit const std::array<std::span<const Row>, 151> kDispatchTable = {
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
     // ops.yaml:2183
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2226
+    // ops.yaml:2227
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2250
+    // ops.yaml:2252
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2273
+    // ops.yaml:2275
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2294
+    // ops.yaml:2296
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2326
+    // ops.yaml:2328
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2357
+    // ops.yaml:2359
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2385
+    // ops.yaml:2387
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2406
+    // ops.yaml:2408
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2438
+    // ops.yaml:2440
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2462
+    // ops.yaml:2464
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2496
+    // ops.yaml:2498
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -7508,18 +7508,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 12 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7562,7 +7562,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 12 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7570,35 +7570,35 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape_text = "[N, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -7609,7 +7609,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -7621,7 +7621,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -7770,7 +7770,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -7780,7 +7780,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kFloat,
@@ -7790,7 +7790,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kDouble,
@@ -7800,7 +7800,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kDouble,
@@ -7810,7 +7810,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -7820,7 +7820,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -7830,7 +7830,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kFloat,
@@ -7840,7 +7840,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kFloat,
@@ -7853,33 +7853,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7889,8 +7867,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7900,8 +7878,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7911,8 +7889,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7922,8 +7900,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7933,8 +7911,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7944,8 +7922,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7955,8 +7933,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7966,8 +7944,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7977,8 +7955,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7988,8 +7966,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7999,8 +7977,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8010,8 +7988,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8021,19 +7999,41 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
     const Context& context,
@@ -8044,7 +8044,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
     const Context& context,
@@ -8055,7 +8055,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
     const Context& context,
@@ -8066,7 +8066,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
     const Context& context,
@@ -8077,7 +8077,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
     const Context& context,
@@ -8088,7 +8088,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
     const Context& context,
@@ -8099,7 +8099,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
     const Context& context,
@@ -8110,7 +8110,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t>(
     const Context& context,

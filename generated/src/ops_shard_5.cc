@@ -7645,15 +7645,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7699,21 +7699,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -7724,14 +7724,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 2,
@@ -7739,7 +7739,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 2,
@@ -7750,7 +7750,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -7894,7 +7894,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7904,7 +7904,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -7914,7 +7914,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -7924,7 +7924,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -7934,7 +7934,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -7944,7 +7944,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -7954,7 +7954,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -7964,7 +7964,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -7977,33 +7977,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8013,8 +7991,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8024,8 +8002,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8035,8 +8013,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8046,8 +8024,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8057,8 +8035,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8068,8 +8046,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8079,8 +8057,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8090,8 +8068,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8101,8 +8079,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8112,8 +8090,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8123,8 +8101,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8134,8 +8112,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8145,19 +8123,41 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
     const Context& context,
@@ -8168,7 +8168,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
     const Context& context,
@@ -8179,7 +8179,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
     const Context& context,
@@ -8190,7 +8190,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
     const Context& context,
@@ -8201,7 +8201,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -8212,7 +8212,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -8223,7 +8223,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -8234,7 +8234,7 @@ Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int32_t, float>(
     const Context& context,

@@ -4219,7 +4219,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4240,7 +4240,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4267,7 +4267,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4294,7 +4294,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4315,7 +4315,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4336,7 +4336,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4373,21 +4373,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
-    {"float_int64", &Run<float, float, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    {"float_int32", &Run<float, float, std::int32_t>},
+    {"float_int64", &Run<float, float, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"double_int64", &Run<double, double, std::int64_t>},
+    {"float_int32", &Run<float, float, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"double_int32", &Run<double, double, std::int32_t>},
+    {"double_int64", &Run<double, double, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
+    {"double_int32", &Run<double, double, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
 };
 
@@ -4400,33 +4400,33 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "input", .name = "label"},
-    // 1
-    {.operation = "number", .number = 0.0},
-    // 2
-    {.operation = "greater_equal", .arguments = {0, 1}},
-    // 3
-    {.operation = "count", .arguments = {}, .over = {"C"}},
-    // 4
-    {.operation = "less", .arguments = {0, 3}},
-    // 5
-    {.operation = "and", .arguments = {2, 4}},
-    // 6
     {.operation = "given", .name = "ignore_index"},
-    // 7
+    // 1
+    {.operation = "input", .name = "label"},
+    // 2
     {.operation = "attribute", .name = "ignore_index"},
+    // 3
+    {.operation = "equal", .arguments = {1, 2}},
+    // 4
+    {.operation = "and", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "greater_equal", .arguments = {1, 5}},
+    // 7
+    {.operation = "count", .arguments = {}, .over = {"C"}},
     // 8
-    {.operation = "equal", .arguments = {0, 7}},
+    {.operation = "less", .arguments = {1, 7}},
     // 9
     {.operation = "and", .arguments = {6, 8}},
     // 10
-    {.operation = "not", .arguments = {9}},
+    {.operation = "not", .arguments = {4}},
     // 11
-    {.operation = "and", .arguments = {5, 10}},
+    {.operation = "and", .arguments = {9, 10}},
     // 12
     {.operation = "given", .name = "weight"},
     // 13
-    {.operation = "lookup", .arguments = {0}, .name = "weight"},
+    {.operation = "lookup", .arguments = {1}, .name = "weight"},
     // 14
     {.operation = "number", .number = 1.0},
     // 15
@@ -4448,7 +4448,7 @@ const reference::FormulaNode kNodes[] = {
     // 23
     {.operation = "index", .name = "C"},
     // 24
-    {.operation = "equal", .arguments = {23, 0}},
+    {.operation = "equal", .arguments = {23, 1}},
     // 25
     {.operation = "expm1", .arguments = {20}},
     // 26
@@ -4458,7 +4458,7 @@ const reference::FormulaNode kNodes[] = {
     // 28
     {.operation = "multiply", .arguments = {22, 27}},
     // 29
-    {.operation = "where", .arguments = {11, 28, 1}},
+    {.operation = "where", .arguments = {11, 28, 5}},
     // 30
     {.operation = "max", .arguments = {16}, .over = {"C"}},
     // 31
@@ -4466,7 +4466,7 @@ const reference::FormulaNode kNodes[] = {
     // 32
     {.operation = "less", .arguments = {31, 14}},
     // 33
-    {.operation = "where", .arguments = {32, 30, 1}},
+    {.operation = "where", .arguments = {32, 30, 5}},
     // 34
     {.operation = "subtract", .arguments = {16, 33}},
     // 35
@@ -4476,7 +4476,7 @@ const reference::FormulaNode kNodes[] = {
     // 37
     {.operation = "log", .arguments = {36}},
     // 38
-    {.operation = "where", .arguments = {24, 16, 1}},
+    {.operation = "where", .arguments = {24, 16, 5}},
     // 39
     {.operation = "sum", .arguments = {38}, .over = {"C"}},
     // 40
@@ -4486,7 +4486,7 @@ const reference::FormulaNode kNodes[] = {
     // 42
     {.operation = "multiply", .arguments = {15, 41}},
     // 43
-    {.operation = "where", .arguments = {11, 42, 1}},
+    {.operation = "where", .arguments = {11, 42, 5}},
 };
 const std::size_t kDomain[] = {
     // where
