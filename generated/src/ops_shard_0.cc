@@ -2815,7 +2815,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -3183,7 +3183,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -3556,7 +3556,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(

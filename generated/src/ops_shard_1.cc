@@ -7688,7 +7688,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 3> Scalars(
@@ -8290,7 +8290,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(
@@ -8732,7 +8732,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 // The arguments as formulas see them.

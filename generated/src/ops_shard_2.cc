@@ -5268,7 +5268,7 @@ internal::NamedDims DimsOf(
       // C
       1,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -5964,7 +5964,7 @@ internal::NamedDims DimsOf(
       // C
       1,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -7151,7 +7151,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -7524,7 +7524,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(

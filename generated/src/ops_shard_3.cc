@@ -3551,7 +3551,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -3926,7 +3926,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(
@@ -4380,7 +4380,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(

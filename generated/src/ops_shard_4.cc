@@ -3332,7 +3332,7 @@ internal::NamedDims DimsOf(
       // C
       1,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -5675,7 +5675,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -6104,7 +6104,7 @@ internal::NamedDims DimsOf(
       // S
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -6516,7 +6516,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(
@@ -6950,7 +6950,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(

@@ -7396,7 +7396,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -7815,7 +7815,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 3> Scalars(
@@ -8475,7 +8475,7 @@ internal::NamedDims DimsOf(
       // S
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(

@@ -6138,7 +6138,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 1> Scalars(

@@ -5205,7 +5205,7 @@ internal::NamedDims DimsOf(
       // C
       1,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -6705,7 +6705,7 @@ internal::NamedDims DimsOf(
       // F
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[1].dims, lengths);
+  return {inputs[1].dims, lengths};
 }
 
 std::array<double, 0> Scalars(
@@ -7089,7 +7089,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 std::array<double, 1> Scalars(
@@ -7577,7 +7577,7 @@ internal::NamedDims DimsOf(
       // D
       internal::NamedDims::kRest,
   };
-  return internal::NamedDims(inputs[0].dims, lengths);
+  return {inputs[0].dims, lengths};
 }
 
 // The arguments as formulas see them.
