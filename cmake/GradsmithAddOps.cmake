@@ -209,7 +209,7 @@ endfunction()
 # _gradsmith_add_tests_of_ops(<library> <namespace> <schema> <has CUDA> <source>...)
 function(_gradsmith_add_tests_of_ops library namespace schema has_cuda)
   _gradsmith_add_test_support("${has_cuda}")
-  # Of the library's own oracles those of the families that the schema names.
+  # The tests need the library's own oracles of the families that the schema names.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${schema}")
   file(READ "${schema}" text)
   _gradsmith_list_families(families)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from . import broadcasting
 from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
-from .formula_tree import INDEX, Given, Index, Lookup, Name, Number, Reduce, Tree
+from .formula_tree import GIVEN, INDEX, Given, Index, Lookup, Name, Number, Reduce, Tree
 from .model import Attribute, AttributeKind, DataType, Dim, Op, Symbol, Tensor
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
@@ -238,7 +238,7 @@ class _Writer:
         if isinstance(tree, Reduce):
             raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
         if isinstance(tree, Given):
-            return DataNode("given", name=tree.name.name)
+            return DataNode(GIVEN, name=tree.name.name)
         if isinstance(tree, Index | Lookup):
             raise NotImplementedError("places in a map")  # such formulas are no map
         return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

@@ -288,7 +288,7 @@ _CASE_VALUES: dict[str, Json] = {
     "layout": _told("How the tensors lie in memory.", _words(vocabulary.LAYOUTS)),
 }
 
-# Of a tensor its shape, of a list of tensors their shapes, of an attribute its value.
+# A case gives a tensor its shape, a list of tensors their shapes, and an attribute its value.
 _CASE_VALUE: Json = {
     "anyOf": [
         {"type": ["string", "number", "boolean"]},

@@ -122,7 +122,7 @@ class RowsPass:
 
     @property
     def name(self) -> str:
-        """By which its kernels are found; none that an operator can have, behind the first."""
+        """What its kernels are found by. Behind the first pass it is a name that no operator can have."""
         return f"{self.op.name}_{self.mark}" if self.place else self.op.name
 
     @property
@@ -247,7 +247,7 @@ class OpPlan:
 
     @property
     def mark(self) -> str:
-        """As of a pass: a map is the only one."""
+        """The same as that of a first pass: a map has no further ones."""
         return ""
 
     @property

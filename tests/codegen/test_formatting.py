@@ -72,7 +72,7 @@ ops:
 
 
   attributes: &factors # of Scale
-    # By which X is multiplied.
+    # X is multiplied by it.
     factor:
         default: 1.0
         type: float
@@ -132,7 +132,7 @@ ops:
       D: {length: [0, 3]}
 
     attributes: &factors  # of Scale
-      # By which X is multiplied.
+      # X is multiplied by it.
       factor: {type: float, default: 1.0, doc: "by [1], or more"}
     rows:
       float: {T: float}

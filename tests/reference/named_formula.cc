@@ -239,7 +239,7 @@ class NamedFormulaOracle::Space {
     return at == dims.size();
   }
 
-  /// Of a dim that is two.
+  /// Binds the second of the two names that one dim has: its length is what the first leaves.
   bool BindSecond(std::string_view name, std::string_view first, std::int64_t both) {
     const std::int64_t count = bound_.find(first)->second.front();
     const Shape own = {both / count};

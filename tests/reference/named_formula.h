@@ -49,8 +49,8 @@ struct NamedFormulaData {
   /// As of FormulaData.
   std::span<const std::size_t> domain = {};
   Attributes exact_attributes = {};
-  /// Of two names that are one dim of tensors, the first, and the attribute that says how many it
-  /// has. The second stands behind it in shapes, with an asterisk.
+  /// Where two names are one dim of tensors: the first name, and the attribute that says its
+  /// length. The second stands behind it in shapes, with an asterisk.
   std::map<std::string_view, std::string_view> firsts = {};
 };
 

@@ -162,7 +162,8 @@ TEST(RowsTask, ChannelsOfEitherLayout) {
   EXPECT_EQ(task.row_strides[0][0], 1);
 }
 
-/// Of each row the element at its label times the label's weight; elsewhere the element.
+/// Multiplies the element at a row's label by the label's weight, and leaves all others as they
+/// are.
 struct PickRows : RowsFunctor {
   static constexpr int kInputs = 1;         // X
   static constexpr int kIntegerInputs = 1;  // label

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,7 +52,7 @@ class CudaNormTest : public CudaTest {
     return call;
   }
 
-  /// The same of one type by operators that have formulas.
+  /// SkipLayerNormalization and its gradient, which have one type throughout.
   OpCall MakeSkip(const Sizes& dims, DataType type) {
     const Sizes row = {dims.back()};
     const Sizes rows(dims.begin(), dims.end() - 1);
@@ -115,21 +114,6 @@ class CudaNormTest : public CudaTest {
     return static_cast<int>(shape.shared_bytes) > MostShared(device())
                ? 0
                : std::int64_t{shape.launch.teams} * rows * (device().multiprocessors() - 1) + 1;
-  }
-
-  static void RunTwice(const OpCall& call, double tolerance = 0) {
-    SCOPED_TRACE(call.Describe());
-    const Context context(OnGpu());
-    std::vector<std::vector<std::byte>> bytes;
-    for (int run = 0; run < 2; ++run) {
-      call.ResetOutputs();
-      const Status status = call.Run(context);
-      ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_TRUE(Synchronize(context).ok());
-      EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
-      bytes = call.OutputBytes();
-    }
-    call.ExpectResults(call.name, tolerance);
   }
 
   Random random_{"layer norm rows"};

@@ -104,7 +104,7 @@ TEST_F(CudaNorms, WhereElementsAreNotFinite) {
     const bool is_gradient = call.op.ends_with("Grad");
     const bool sums_columns = is_gradient && call.name == "rows";
     for (std::size_t output = 1; is_gradient && output < call.outputs.size(); ++output) {
-      // Of each column, or of each row.
+      // A sum is of one column, or of one row: this says which sums have the bad numbers.
       const std::size_t no_number = sums_columns ? 5 : 3;
       const std::size_t infinite = sums_columns ? 2047 : static_cast<std::size_t>(last);
       const std::vector<double> sums = call.outputs[output]->GpuValues();

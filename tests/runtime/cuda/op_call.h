@@ -300,6 +300,23 @@ struct OpCall {
   }
 };
 
+/// RunTwice runs a call twice on a GPU: the results are those of the CPU, as ExpectResults has it,
+/// and the same bytes both times.
+inline void RunTwice(const OpCall& call, double tolerance = 0) {
+  SCOPED_TRACE(call.Describe());
+  const Context context(OnGpu());
+  std::vector<std::vector<std::byte>> bytes;
+  for (int run = 0; run < 2; ++run) {
+    call.ResetOutputs();
+    const Status status = call.Run(context);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
+    bytes = call.OutputBytes();
+  }
+  call.ExpectResults(call.name, tolerance);
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_TESTS_RUNTIME_CUDA_OP_CALL_H_

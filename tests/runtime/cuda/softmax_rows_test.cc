@@ -59,21 +59,6 @@ class CudaSoftmaxRows : public CudaTest {
     RunTwice(gradient);
   }
 
-  static void RunTwice(const OpCall& call) {
-    SCOPED_TRACE(call.Describe());
-    const Context context(OnGpu());
-    std::vector<std::vector<std::byte>> bytes;
-    for (int run = 0; run < 2; ++run) {
-      call.ResetOutputs();
-      const Status status = call.Run(context);
-      ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_TRUE(Synchronize(context).ok());
-      EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
-      bytes = call.OutputBytes();
-    }
-    call.ExpectResults(call.name);
-  }
-
   Random random_{"softmax rows"};
 };
 
