@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import __version__, schema_verbs, tables
+from . import __version__, explain_verb, schema_verbs, tables
 from .depfile import depfile, modules
 from .diagnostics import counted
 from .files import Changes
@@ -159,12 +159,15 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(PROGRAM, description=_DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    add_verbs(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    add_verbs(commands)
+    explain_verb.add(commands)
     return parser
 
 
 def add_verbs(commands: argparse._SubParsersAction[Any]) -> None:
-    """Adds the generator's verbs to a command line, which calls the `run` of what it has parsed."""
+    """Adds the generator's verbs to a command line, which calls the `run` of what it has parsed; but not
+    `explain`, since the Python package has a verb of that name, which asks the library."""
     _generate_arguments(commands.add_parser("generate", help="write the generated files", epilog=EPILOG))
     check = commands.add_parser("check", help="check the schema and write nothing", epilog=EPILOG)
     check.set_defaults(run=run_verb, work=_check, verb="check")

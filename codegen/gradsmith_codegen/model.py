@@ -97,6 +97,23 @@ class DataType(Enum):
     def cpp_enumerator(self) -> str:
         return f"k{self.value[0].upper()}{self.value[1:]}"
 
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return _SIZES[self]
+
+
+_SIZES = {
+    DataType.FLOAT: 4,
+    DataType.DOUBLE: 8,
+    DataType.MLFLOAT16: 2,
+    DataType.BFLOAT16: 2,
+    DataType.INT32: 4,
+    DataType.INT64: 8,
+    DataType.UINT8: 1,
+    DataType.UINT32: 4,
+    DataType.BOOL: 1,
+}
 
 FLOATING_TYPES = tuple(data_type for data_type in DataType if data_type.is_floating)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model, operation_count
+from .cpp_example import is_plain
 from .lists import list_of
 from .plan import NamedShapes, OpPlan, Plan
 from .text import Text, py_string
@@ -223,7 +224,7 @@ class PythonOp:
 
     @cached_property
     def example(self) -> Example | None:
-        case = next((c for c in self.plan.op.cases if c.all_shapes and _is_plain(c)), None)
+        case = next(filter(is_plain, self.plan.op.cases), None)
         given = {tensor.type for tensor in self.plan.op.inputs if not tensor.optional}
         row = next((r.row for r in self.plan.rows if given <= _numpy_types(r.row).keys()), None)
         return Example(self, case, row) if case and row else None
@@ -322,12 +323,6 @@ def _stub_type(attribute: model.Attribute) -> str:
         return f"Literal[{', '.join(_literal(choice) for choice in attribute.choices)}]"
     optional = " | None" if _is_none(attribute) else ""
     return _STUB_KINDS[attribute.kind] + optional
-
-
-def _is_plain(case: model.Case) -> bool:
-    """Something is computed, from few elements."""
-    sizes = [math.prod(dims) for _, dims in case.all_shapes]
-    return case.layout is model.Layout.CONTIGUOUS and all(0 < size <= 1000 for size in sizes)
 
 
 def _numpy_types(row: model.Row) -> dict[str, str]:

@@ -17,7 +17,7 @@ import jinja2
 from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
-from . import model, text, vocabulary
+from . import formula_latex, model, text, vocabulary, words
 from .plan import Plan, type_parameter
 from .python_names import PythonPlan
 from .wrapping import COLUMN_LIMIT
@@ -164,9 +164,10 @@ def _environment() -> jinja2.Environment:
         auto_reload=False,  # nobody edits them while we run
     )
     environment.filters.update(
-        attribute_default=_attribute_default,
-        attribute_range=_attribute_range,
+        attribute_default=words.attribute_default,
+        attribute_range=words.attribute_range,
         attribute_kind=lambda attribute: f"k{attribute.kind.value.capitalize()}",
+        attribute_entries=words.attribute_entries,
         bound=_bound,
         braces=_braces,
         camel=_camel,
@@ -177,10 +178,15 @@ def _environment() -> jinja2.Environment:
         field_type=_field_type,
         argument_type=_argument_type,
         headers=_headers,
-        list_words=_list_words,
+        input_remarks=words.input_remarks,
+        input_shape=words.input_shape,
+        list_words=words.list_words,
         md=text.md,
-        symbol_length=_symbol_length,
-        symbol_rule=_symbol_rule,
+        output_remarks=words.output_remarks,
+        output_shape=words.output_shape,
+        repeatable=words.repeatable,
+        symbol_length=words.symbol_length,
+        symbol_rule=words.symbol_rule,
     )
     environment.globals.update(
         assignment=_assignment,
@@ -195,6 +201,7 @@ def _environment() -> jinja2.Environment:
         dynamic_value=_dynamic_value,
         enumerate=enumerate,
         field_value=_field_value,
+        formula_block=formula_latex.block,
         html_comment=text.html_comment,
         line_comment=text.cpp_comment,
         py_comment=text.py_comment,
@@ -277,62 +284,6 @@ def _bound(value: float | None, otherwise: str) -> str:
     return repr(float(value)) if math.isfinite(value) else f"{'-' if value < 0 else ''}{infinity}"
 
 
-def _attribute_default(attribute: model.Attribute) -> str:
-    """As a page has it."""
-    value = attribute.default
-    if value is None:
-        return "absent"
-    if attribute.kind is model.AttributeKind.STRING:
-        return text.md_cell_code(text.py_string(str(value)))
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{list(value) if isinstance(value, tuple) else value}`"
-
-
-def _attribute_range(attribute: model.Attribute) -> str:
-    if attribute.choices:
-        return ", ".join(attribute.choices)
-    low, high = attribute.minimum, attribute.maximum
-    if attribute.axis_of:
-        return f"an axis of {attribute.axis_of}"
-    if attribute.kind in (model.AttributeKind.BOOL, model.AttributeKind.STRING):
-        return ""
-    if low is None:
-        return "any" if high is None else f"at most {high:g}"
-    return f"at least {low:g}" if high is None else f"{low:g} to {high:g}"
-
-
-def _symbol_length(symbol: model.Symbol) -> str:
-    if not symbol.is_list:
-        return "one"
-    if symbol.length_of:
-        return f"as {symbol.length_of}"
-    if symbol.length_axis:
-        return f"those before `{symbol.length_axis}`"
-    low, high = symbol.min_length, symbol.max_length
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _symbol_rule(symbol: model.Symbol) -> str:
-    if symbol.multiple_of:
-        split = f", {symbol.split[0]} of {symbol.split[1]} each" if symbol.split else ""
-        return f"a multiple of `{symbol.multiple_of}`{split}"
-    if symbol.broadcast_to:
-        return f"broadcast to {symbol.broadcast_to}"
-    if symbol.of_each:
-        return "one for each tensor of a list"
-    if symbol.given_by:
-        return _giver(symbol)
-    return f"`{symbol.rule.text}`" if symbol.rule else ""
-
-
-def _giver(symbol: model.Symbol) -> str:
-    passed = "those of the output that is passed"
-    if symbol.given_by == model.OUTPUTS:
-        return passed
-    return f"`{symbol.given_by}`, or {passed}" if symbol.is_list else f"`{symbol.given_by}`"
-
-
 def _field_type(attribute: model.Attribute) -> str:
     kind = {
         model.AttributeKind.INT: "::std::int64_t",
@@ -354,11 +305,6 @@ def _field_default(attribute: model.Attribute) -> str:
 def _argument_type(tensor: model.Tensor, kind: str) -> str:
     """The type of a field that holds one of a kind, or a list of these."""
     return f"::std::vector<::gradsmith::{kind}>" if tensor.list else f"::gradsmith::{kind}"
-
-
-def _list_words(tensor: model.Tensor) -> str:
-    """What is said of a list behind the shape of its tensors."""
-    return f" each, a list of {tensor.list}" if tensor.list else ""
 
 
 def _headers(op: model.Op) -> list[str]:

@@ -69,6 +69,16 @@ def _joined(parts: tuple[str | Text, ...]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
+# Terminals and JSON
+
+
+@cache
+def plain(*parts: str | Text) -> str:
+    """A line of a terminal, or a string of JSON."""
+    return _joined(parts)
+
+
+# ----------------------------------------------------------------------------------------------------
 # C++
 
 

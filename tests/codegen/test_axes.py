@@ -61,9 +61,7 @@ def test_lists_of_one_length_tell_each_other() -> None:
     assert ids(edited(SPLIT, ("S: {length: [0, 8]}", "S: {length: P}"), ("X: [2, 3, 4]", "X: [2, 3, 4, 5]"))) == []
 
 
-@pytest.mark.parametrize(
-    ("axis", "rows"), [(0, (3, 4)), (1, (2, 4)), (2, (2, 3)), (-1, (2, 3)), (-3, (3, 4))]
-)
+@pytest.mark.parametrize(("axis", "rows"), [(0, (3, 4)), (1, (2, 4)), (2, (2, 3)), (-1, (2, 3)), (-3, (3, 4))])
 def test_the_shapes_of_cases_go_by_the_axis(axis: int, rows: tuple[int, ...]) -> None:
     text = edited(PICK, ("{name: vector, X: [6], ignore_index: -100}", f"{{name: vector, X: [2, 3, 4], axis: {axis}}}"))
     schema, diagnostics = load_source(source_of("ops.yaml", text), headers=HEADERS)

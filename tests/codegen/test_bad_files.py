@@ -31,9 +31,7 @@ def test_text(name: str, refresh: bool, monkeypatch: pytest.MonkeyPatch) -> None
     if refresh:
         expected.write_text(text, encoding="utf-8")
     assert text == expected.read_text(encoding="utf-8")
-    assert [diagnostic.id for diagnostic in diagnostics] == [
-        name.partition("_")[0]
-    ]  # one fault, one diagnostic
+    assert [diagnostic.id for diagnostic in diagnostics] == [name.partition("_")[0]]  # one fault, one diagnostic
     assert (schema is None) == (diagnostics[0].severity.value == "error")
 
 

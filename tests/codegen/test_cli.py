@@ -252,8 +252,7 @@ def test_list_as_a_table(run: Run, schema: Path) -> None:
     result = run("list", "--schema", schema)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
-        "OP     ROW    TYPES    BACKEND  KERNEL        LINE\n"
-        "Scale  float  T=float  cpu      scale::Scale  18\n"
+        "OP     ROW    TYPES    BACKEND  KERNEL        LINE\nScale  float  T=float  cpu      scale::Scale  18\n"
     )
 
 

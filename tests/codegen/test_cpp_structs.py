@@ -63,7 +63,7 @@ def test_circles_are_none(text: str) -> None:
         "static constexpr auto f = [](int a) mutable noexcept { return a; }; int a;",
         "bool operator==(const A& other) const = default; int a;",
         "bool F() const; int F(int a) const; int F; int a = 2 and not 3;",
-        "[[deprecated(\"b\")]] int b; unsigned long long a = sizeof(const unsigned char) + 0x1p-3;",
+        '[[deprecated("b")]] int b; unsigned long long a = sizeof(const unsigned char) + 0x1p-3;',
         "using F = const unsigned char* (*)(int a, int b); enum class E; enum class E { k }; int a[] = {1, 2};",
         'static constexpr auto k = "text"sv; public: int a = B::C ? 1 : 2;',
     ],

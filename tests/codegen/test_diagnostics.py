@@ -28,9 +28,7 @@ def _caret_lines(line: str, span: Span) -> tuple[str, str]:
 
 def test_text_has_place_line_caret_notes_and_count() -> None:
     source = source_of("dir/ops.yaml", "a: hlaf\nb: 2\n")
-    diagnostic = _error(Span(1, 4, 4), "unknown type 'hlaf'", "G014").noting(
-        "first declared here", Span(2, 1)
-    )
+    diagnostic = _error(Span(1, 4, 4), "unknown type 'hlaf'", "G014").noting("first declared here", Span(2, 1))
     assert format_text([diagnostic], source) == (
         "dir/ops.yaml:1:4: error[G014]: unknown type 'hlaf'\n"
         "    1 | a: hlaf\n"

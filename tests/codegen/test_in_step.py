@@ -14,9 +14,7 @@ from gradsmith_codegen.model import AttributeKind, Backend, DataType, Layout
 from gradsmith_codegen.vocabulary import RUNTIME_ENUMS
 
 DLPACK_FLOATING = ("2", "4")
-TABLE = re.compile(
-    r"(?<=<!-- The table below is generated: pytest tests/codegen --refresh -->\n\n).*", re.DOTALL
-)
+TABLE = re.compile(r"(?<=<!-- The table below is generated: pytest tests/codegen --refresh -->\n\n).*", re.DOTALL)
 
 
 def _runtime(repository: Path, name: str) -> str:
@@ -39,6 +37,12 @@ def test_element_types_and_backends(repository: Path) -> None:
     assert re.findall(r"\w+", enums["Backend"]) == [f"k{backend.value.capitalize()}" for backend in Backend]
 
 
+def test_sizes_of_elements() -> None:
+    for one in DataType:
+        bits = re.findall(r"\d+", one.numpy_name or one.value)
+        assert one.size == (int(bits[0]) // 8 if bits else 1), one
+
+
 def test_limits(repository: Path) -> None:
     text = _runtime(repository, "include/gradsmith/tensor.h")
     assert re.findall(r"class BasicList.*?int kCapacity = (\d+);", text, re.DOTALL) == [str(grammar.MAX_RANK)]
@@ -54,9 +58,7 @@ def test_names_that_the_runtime_takes(repository: Path) -> None:
     attribute = r"(?:\[\[\w+\]\] )?"
     types = re.findall(rf"^(?:class|struct|enum class) {attribute}([A-Z]\w*)", text, re.MULTILINE)
     aliases = re.findall(r"^using ([A-Z]\w*) =", text, re.MULTILINE)
-    functions = re.findall(
-        r"^(?:inline |constexpr |\[\[nodiscard\]\] )*[\w:<>]+ ([A-Z]\w*)\(", text, re.MULTILINE
-    )
+    functions = re.findall(r"^(?:inline |constexpr |\[\[nodiscard\]\] )*[\w:<>]+ ([A-Z]\w*)\(", text, re.MULTILINE)
     assert {"Status", "Dims", "TensorView", "RequiredInput"} <= {*types, *aliases, *functions}
     assert {*types, *aliases, *functions} <= RUNTIME_NAMES
 
@@ -68,8 +70,7 @@ def page(repository: Path) -> str:
 
 def test_the_page_has_every_rule(page: str, repository: Path, refresh: bool) -> None:
     rows = [
-        f"| {rule.id} | {rule.severity.value} | {rule.doc} |\n"
-        for rule in sorted(RULES.values(), key=lambda r: r.id)
+        f"| {rule.id} | {rule.severity.value} | {rule.doc} |\n" for rule in sorted(RULES.values(), key=lambda r: r.id)
     ]
     table = "| id | severity | what is wrong |\n|---|---|---|\n" + "".join(rows)
     if refresh:

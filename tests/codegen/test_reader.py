@@ -215,9 +215,7 @@ def _two_scales(shared: str) -> str:
     second = SCALE[SCALE.index("  - name") :].replace("name: Scale", "name: Stretch")
     lines = second.splitlines(keepends=True)
     start = next(i for i, line in enumerate(lines) if line.strip().startswith(f"{shared}:"))
-    end = next(
-        i for i in range(start + 1, len(lines) + 1) if i == len(lines) or not lines[i].startswith("      ")
-    )
+    end = next(i for i in range(start + 1, len(lines) + 1) if i == len(lines) or not lines[i].startswith("      "))
     lines[start:end] = [f"    {shared}: *shared\n"]
     return edited(SCALE, (f"    {shared}:", f"    {shared}: &shared")) + "".join(lines)
 

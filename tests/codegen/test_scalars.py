@@ -6,9 +6,7 @@ import pytest
 from gradsmith_codegen import scalars
 
 
-@pytest.mark.parametrize(
-    "text", ["no", "No", "off", "ON", "yes", "TRUE", "~", "null", "3", "-1", "010", "0x1f"]
-)
+@pytest.mark.parametrize("text", ["no", "No", "off", "ON", "yes", "TRUE", "~", "null", "3", "-1", "010", "0x1f"])
 def test_words_that_yaml_takes_for_something_else(text: str) -> None:
     assert not scalars.is_word(text)
     assert "quote it" in scalars.misread_word(text)
@@ -20,9 +18,7 @@ def test_numbers_and_dates_are_no_words(text: str) -> None:
     assert "quote it" in scalars.misread_word(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["T", "N", "y", "none", "scale::Scale", "C / group", "2 * D", "nobody", "1 / 2"]
-)
+@pytest.mark.parametrize("text", ["T", "N", "y", "none", "scale::Scale", "C / group", "2 * D", "nobody", "1 / 2"])
 def test_words(text: str) -> None:
     assert scalars.is_word(text)
 
@@ -97,9 +93,7 @@ def test_numbers_that_yaml_reads_otherwise(text: str, advice: str, value: float)
     assert scalars.number(advice) == value
 
 
-@pytest.mark.parametrize(
-    "text", [".inf", "-.inf", ".nan", "1.0e+999", "1.0e+" + "9" * 99, "_" * 5000, "1_" * 3000]
-)
+@pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", "1.0e+999", "1.0e+" + "9" * 99, "_" * 5000, "1_" * 3000])
 def test_no_finite_numbers(text: str) -> None:
     with pytest.raises(scalars.NotANumber):
         scalars.number(text)

@@ -1,0 +1,141 @@
+"""The verb `explain`: what there is to know of an operator, in words or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .kernel_headers import KernelHeaders
+from .verbs import EPILOG, FAILED, OK, Refused, kernels, load, run_verb, schema_options
+
+if TYPE_CHECKING:
+    from .explanation import Argument, Attribute, Explanation, Row
+    from .plan import OpPlan, Plan
+
+_PATTERN = re.compile(r'#include "patterns/(channels|map|rows|windows)\w*\.h"')
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Adds it to a command line."""
+    parser = commands.add_parser(
+        "explain", help="say all of an operator, or of one of its rows", epilog=EPILOG
+    )
+    parser.set_defaults(run=run_verb, work=_explain, verb="explain", has_result=True)
+    parser.add_argument("op", metavar="OP", help="the operator's name")
+    parser.add_argument("row", nargs="?", default="", metavar="ROW", help="one of its rows (default: all)")
+    schema_options(parser, ("text", "json"), "how it is shown")
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from .explanation import explanation
+    from .library import Library
+    from .plan import make_plan
+
+    schema = load(options)
+    if not schema:
+        return FAILED
+    headers = kernels(options)
+    plan = make_plan(schema, 1, Library(options.library, headers.own_families))
+    op = _find(options, plan)
+    patterns = patterns_of(op.op.kernel, headers)
+    found = explanation(op, plan, options.row, patterns)
+    if options.format == "json":
+        print(json.dumps(found.data(), indent=2))
+    else:
+        print("\n".join(_words(found)))
+    return OK
+
+
+def _find(options: argparse.Namespace, plan: Plan) -> OpPlan:
+    from .faults import did_you_mean
+
+    ops = {op.name: op for op in plan.ops}
+    if options.op not in ops:
+        raise Refused(f"there is no operator '{options.op}'{did_you_mean(options.op, ops)}")
+    op = ops[options.op]
+    rows = [row.name for row in op.rows]
+    if options.row and options.row not in rows:
+        known = f"its rows are {', '.join(rows)}{did_you_mean(options.row, rows)}"
+        raise Refused(f"{op.name} has no row '{options.row}'; {known}")
+    return op
+
+
+def patterns_of(kernel: str, headers: KernelHeaders) -> list[str]:
+    """Those that the sources of a handwritten kernel's family include, where these are there; in order."""
+    header = headers.headers.get(kernel.partition("::")[0])
+    if not kernel or header is None:
+        return []
+    found: set[str] = set()
+    for path in _sources(header.parent):
+        found.update(_PATTERN.findall(path.read_text(encoding="utf-8", errors="replace")))
+    return sorted(found)
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for kind in ("*.h", "*.cc"):
+        yield from sorted(folder.glob(kind))
+
+
+# ----------------------------------------------------------------------------------------------------
+# Words
+
+
+def _words(of: Explanation) -> Iterator[str]:
+    """Lines of text."""
+    yield f"{of.op}: {of.doc}"
+    relation = [f"the gradient of {of.gradient_of}"] if of.gradient_of else []
+    relation += [f"its gradient is {', '.join(of.gradients)}"] if of.gradients else []
+    version = f"{of.declared_at}; {of.domain}, since version {of.since_version}"
+    yield from _indented([version, f"#include <{of.header}>", *relation])
+    yield from _section("Formulas", [f"{name} = {text}" for name, text in of.formulas.items()])
+    yield from _section("Inputs", map(_argument, of.inputs))
+    yield from _section("Outputs", map(_argument, of.outputs))
+    yield from _section("Dims", [_joined(one.name, one.how_many, one.rule, one.doc) for one in of.dims])
+    yield from _section("Attributes", map(_attribute, of.attributes))
+    yield from _section(f"Rows, on {' and '.join(of.backends)}", map(_row, of.rows))
+    yield from _section("Operations of a call", [of.operations] if of.operations else [])
+    yield from _section("Where it is computed", [f"{one}: {text}" for one, text in of.sources.items()])
+    yield from _section("How it is computed", of.schedule)
+    yield from _section(
+        "Two calls give the same bits", [f"{one}: {text}" for one, text in of.repeatable.items()]
+    )
+    if of.special_values:
+        yield from _section("Special values, in double", map(_point, of.special_values.points))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Nothing where there are no lines."""
+    found = list(lines)
+    if found:
+        yield from ["", title, *_indented(found)]
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+def _argument(of: Argument) -> str:
+    return _joined(f"{of.name}: {of.type} {of.shape}".replace("`", ""), of.remarks, of.doc)
+
+
+def _attribute(of: Attribute) -> str:
+    default = "absent" if of.default is None else json.dumps(of.default)
+    return _joined(f"{of.name}: {of.kind}", f"default {default}", of.range, of.entries, of.doc)
+
+
+def _row(of: Row) -> str:
+    types = ", ".join([f"{name} = {one}" for name, one in of.types.items()])
+    return f"{of.name}: {types}; a call moves at least {of.bytes} bytes ({of.declared_at})"
+
+
+def _point(of: Mapping[str, str]) -> str:
+    return ", ".join([f"{name} = {value}" for name, value in of.items()])
+
+
+def _joined(first: str, *rest: str) -> str:
+    """`axis: int; default -1; ...`, without what is empty and without the marks of Markdown."""
+    return "; ".join([first, *[one.replace("`", "") for one in rest if one]])

@@ -1,0 +1,268 @@
+"""The verb `explain`, and what it works out: schedules, bytes, values at seams, formulas in LaTeX."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import formula_language
+import pytest
+from gradsmith_codegen import formula_latex, special_values
+from gradsmith_codegen.cli import main
+from gradsmith_codegen.explanation import Explanation, bytes_of, explanation
+from gradsmith_codegen.formula_parser import parse
+from gradsmith_codegen.model import Op, Schema
+from gradsmith_codegen.plan import Plan, make_plan
+from gradsmith_codegen.reader import load_schema
+from schemas import KERNELS, SCALE
+
+Explain = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def all_ops(ops_yaml: Path) -> Schema:
+    schema, _ = load_schema(ops_yaml)
+    assert schema
+    return schema
+
+
+@pytest.fixture(scope="module")
+def plan(all_ops: Schema) -> Plan:
+    return make_plan(all_ops, shards=1)
+
+
+@pytest.fixture
+def explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Explain:
+    """Runs the verb on a small schema."""
+    path = tmp_path / "my.yaml"
+    path.write_text(SCALE, encoding="utf-8")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(["explain", *arguments, "--schema", str(path), "--kernels", str(KERNELS)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def of(plan: Plan, name: str) -> Explanation:
+    return explanation(next(op for op in plan.ops if op.name == name), plan)
+
+
+def test_words(explain: Explain) -> None:
+    status, out, err = explain("Scale")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "Scale: Y is X times factor.",
+        "  my.yaml:5; com.example, since version 1",
+        "  #include <gradsmith/ops/scale.h>",
+        "",
+        "Inputs",
+        "  X: T [N, *D]",
+        "",
+        "Outputs",
+        "  Y: T [N, *D]; required",
+        "",
+        "Dims",
+        "  N; one",
+        "  D; 0 to 3",
+        "",
+        "Attributes",
+        "  factor: float; default 1.0; any",
+        "",
+        "Rows, on cpu",
+        "  float: T = float; a call moves at least 4 * 2 * N * D bytes (my.yaml:18)",
+        "",
+        "Where it is computed",
+        "  cpu: the handwritten kernel gradsmith::scale::Scale",
+        "",
+        "Two calls give the same bits",
+        "  cpu: where the context is deterministic",
+    ]
+
+
+def test_json(explain: Explain) -> None:
+    status, out, _ = explain("Scale", "float", "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert told["inputs"] == [{"name": "X", "type": "T", "shape": "`[N, *D]`", "remarks": "", "doc": ""}]
+    assert told["attributes"][0]["default"] == 1.0
+    assert [row["name"] for row in told["rows"]] == ["float"]
+    assert told["special_values"] is None
+    assert told["patterns"] == told["passes"] == []
+
+
+def test_unknown_names(explain: Explain) -> None:
+    status, out, err = explain("Scael")
+    assert (status, out) == (1, "")
+    assert err == "gradsmith-codegen: there is no operator 'Scael'; did you mean 'Scale'?\n"
+    status, out, err = explain("Scale", "flaot", "--json")
+    assert (status, out) == (1, "")
+    assert err.endswith("Scale has no row 'flaot'; its rows are float; did you mean 'float'?\n")
+
+
+def test_a_schema_with_faults_is_not_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("ops: 1\n", encoding="utf-8")
+    assert main(["explain", "Scale", "--schema", str(path)]) == 1
+    assert "error" in capsys.readouterr().err
+
+
+def test_everything_is_explained(plan: Plan) -> None:
+    for op in plan.ops:
+        json.dumps(explanation(op, plan).data(), allow_nan=False)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Schedules
+
+
+def test_phases_of_rows(plan: Plan) -> None:
+    told = of(plan, "SkipLayerNormalizationGrad")
+    assert told.patterns == ["rows"]
+    assert told.schedule == [
+        "one pass, rows along S: reads dY, total, gamma, mean, inv_std; writes dX, dGamma, dBeta",
+        "  phase 1: 2 times mean over S in dX",
+        "  summed over the rows: dGamma, dBeta",
+    ]
+    told = of(plan, "ReduceLogSumExp")
+    assert [len(phase.reductions) for phase in told.passes[0].phases] == [1, 1]
+
+
+def test_passes(plan: Plan) -> None:
+    told = of(plan, "InstanceNormalizationGrad")
+    assert [(one.along, one.writes) for one in told.passes] == [(["N", "D"], ["dScale", "dB"]), (["D"], ["dX"])]
+    assert told.schedule[0].startswith("pass 1 of 2, rows along N, D: reads ")
+
+
+def test_sums_of_a_map(plan: Plan) -> None:
+    assert of(plan, "PReluGrad").schedule[-1] == "  summed over what was broadcast: dSlope"
+
+
+def test_the_pattern_of_a_handwritten_kernel(ops_yaml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "MaxPoolGrad", "half", "--schema", str(ops_yaml)]) == 0
+    assert "the handwritten kernel gradsmith::pool::MaxPoolGrad, on the pattern windows" in capsys.readouterr().out
+
+
+# ----------------------------------------------------------------------------------------------------
+# Bytes
+
+
+def bound(op: Op, shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """What the symbols of a case are, lists as products."""
+    found: dict[str, int] = {}
+    for tensor in (*op.inputs, *op.outputs):
+        dims = shapes[tensor.name]
+        start = next((place for place, dim in enumerate(tensor.shape) if dim.is_list), len(tensor.shape))
+        behind = len(tensor.shape) - start - 1
+        for place, dim in enumerate(tensor.shape):
+            if dim.is_list and len(tensor.shape.lists) == 1:
+                found[dim.symbol] = math.prod(dims[start : len(dims) - behind])
+            elif dim.text.isidentifier():
+                found.setdefault(dim.symbol, dims[place if place < start else place - len(tensor.shape)])
+    return found
+
+
+def test_bytes_are_those_of_the_tensors(all_ops: Schema) -> None:
+    compared = 0
+    for op in all_ops.ops:
+        for row in op.rows:
+            case = op.cases[0]
+            shapes, sizes = dict(case.all_shapes), {name: one.size for name, one in row.types}
+            read = [one for one in op.inputs if not one.optional and not one.shape_only]
+            expected = sum(
+                math.prod(shapes[one.name]) * (sizes.get(one.type) or op.types_of(one)[0].size)
+                for one in (*read, *op.outputs)
+            )
+            names = {**bound(op, shapes), **{one.name: one.default for one in op.attributes}, **dict(case.attributes)}
+            try:
+                moved = eval(bytes_of(op, row), {"__builtins__": {}}, names)
+            except NameError:  # of a list of dims that no tensor has alone
+                continue
+            assert moved == expected, (op.name, row.name)
+            compared += 1
+    assert compared > 400
+
+
+# ----------------------------------------------------------------------------------------------------
+# Values at seams
+
+
+def test_values_are_those_of_the_formulas(all_ops: Schema) -> None:
+    compared = 0
+    for op in all_ops.ops:
+        told = special_values.of(op)
+        for point in told.points if told else ():
+            assert told
+            entry = formula_language.OPS[op.name]
+            values = {name: float(one["default"]) for name, one in entry.get("attributes", {}).items()}
+            x = float(point[told.input])
+            names = {"pi": math.pi, **values, **dict.fromkeys(told.ones, 1.0), told.input: x}
+            if not math.isfinite(x):
+                continue
+            given = formula_language.evaluated(entry, names, formula_language.IN_DOUBLE)
+            for output in op.outputs:
+                assert float(point[output.name]) == pytest.approx(given[output.name], rel=1e-5), (op.name, x)
+                compared += 1
+    assert compared > 60
+
+
+@pytest.mark.parametrize(
+    ("op", "points"),
+    [
+        ("ReluGrad", {"-inf": "0", "0": "0", "inf": "1", "NaN": "0"}),
+        ("HardSwishGrad", {"-inf": "0", "-3": "0", "0": "0.5", "3": "1", "inf": "1", "NaN": "1"}),
+        ("Log", {"-inf": "NaN", "0": "-inf", "inf": "inf", "NaN": "NaN"}),
+        ("Softplus", {"-inf": "0", "0": "0.693147", "inf": "inf", "NaN": "NaN"}),
+        ("Reciprocal", {"-inf": "0", "0": "inf", "inf": "0", "NaN": "NaN"}),
+        ("Sinh", {"-inf": "-inf", "0": "0", "inf": "inf", "NaN": "NaN"}),
+    ],
+)
+def test_values_where_there_are_no_numbers(plan: Plan, op: str, points: dict[str, str]) -> None:
+    told = of(plan, op).special_values
+    assert told
+    assert [tuple(point.values()) for point in told.points] == list(points.items())
+
+
+@pytest.mark.parametrize("op", ["Add", "DropoutGrad", "ReduceSum", "SoftmaxGrad", "WhereGrad"])
+def test_no_values_of_what_is_no_function_of_one_number(plan: Plan, op: str) -> None:
+    assert of(plan, op).special_values is None
+
+
+# ----------------------------------------------------------------------------------------------------
+# LaTeX
+
+
+@pytest.mark.parametrize(
+    ("formula", "latex"),
+    [
+        ("a - (b - c)", r"a - \left(b - c\right)"),
+        ("a - b - c", "a - b - c"),
+        ("a * (b + c)", r"a \cdot \left(b + c\right)"),
+        ("a / b * c", r"\frac{a}{b} \cdot c"),
+        ("-a * b", r"-a \cdot b"),
+        ("-(a + b)", r"-\left(a + b\right)"),
+        ("a * -b", r"a \cdot \left(-b\right)"),
+        ("pow(a + b, 2)", r"{\left(a + b\right)}^{2}"),
+        ("2.5e-7 * a", r"2.5 \cdot 10^{-7} \cdot a"),
+        ("log1p(abs(a))", r"\operatorname{log1p}\left(\left|a\right|\right)"),
+        ("rsqrt(sqrt(a))", r"\frac{1}{\sqrt{\sqrt{a}}}"),
+        ("inv_std * pi", r"\mathrm{inv\_std} \cdot \pi"),
+        (
+            "where(a < b and not (b == c), a, where(a > 1, b, c))",
+            r"\begin{cases} a & \text{if } a < b \text{ and } \text{not }\left(b = c\right)\\ "
+            r"b & \text{if } a > 1\\ c & \text{otherwise} \end{cases}",
+        ),
+        (
+            "a * where(b > 0, a, b)",
+            r"a \cdot \left(\begin{cases} a & \text{if } b > 0\\ b & \text{otherwise} \end{cases}\right)",
+        ),
+        ("mean(a * b, N, S)", r"\operatorname{mean}_{N,S}\left(a \cdot b\right)"),
+        ("sum(a + b, N) - sum(a)", r"\sum_{N} \left(a + b\right) - \sum a"),
+        ("max(a, N) + max(a, b)", r"\max_{N}\left(a\right) + \max\left(a, b\right)"),
+    ],
+)
+def test_latex(formula: str, latex: str) -> None:
+    tree = parse(formula, ("N", "S"))
+    assert formula_latex.latex(tree) == latex
