@@ -94,7 +94,7 @@ class CppExample:
 
 def cpp_example(op: OpPlan) -> CppExample | None:
     """None of operators with lists of tensors or with shapes that inputs hold, and where no case is small."""
-    if op.op.has_lists or any(tensor.shape_of for tensor in op.op.inputs):
+    if op.op.has_lists or any(one.shape_of for one in op.required_inputs):
         return None
     case = next(filter(is_plain, op.op.cases), None)
     return CppExample(op, case, op.rows[0].row) if case else None

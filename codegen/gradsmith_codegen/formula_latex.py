@@ -40,6 +40,7 @@ _REDUCTIONS = {
     "mean": r"\operatorname{mean}",
     "variance": r"\operatorname{Var}",
 }
+_TALL = (r"\frac", r"\sum", r"\sqrt", r"\begin")
 # Of what needs no brackets anywhere.
 _ENCLOSED = Precedence.CALL
 
@@ -64,7 +65,13 @@ def latex(tree: Tree) -> str:
 def _text(tree: Tree, least: Precedence) -> str:
     """In brackets where it binds less tightly than what it is a part of."""
     text, own = _unbracketed(tree)
-    return rf"\left({text}\right)" if own < least else text
+    return _bracketed(text) if own < least else text
+
+
+def _bracketed(text: str) -> str:
+    """In brackets as tall as what is within."""
+    is_tall = any(part in text for part in _TALL)
+    return rf"\left({text}\right)" if is_tall else f"({text})"
 
 
 def _unbracketed(tree: Tree) -> tuple[str, Precedence]:
@@ -81,7 +88,7 @@ def _unbracketed(tree: Tree) -> tuple[str, Precedence]:
 
 def _place(tree: Index | Given | Lookup) -> tuple[str, Precedence]:
     if isinstance(tree, Index):
-        return rf"{_upright(INDEX)}\left({name(tree.dim.name)}\right)", _ENCLOSED
+        return f"{_upright(INDEX)}({name(tree.dim.name)})", _ENCLOSED
     if isinstance(tree, Given):
         return rf"{name(tree.name.name)} \text{{ is given}}", Precedence.COMPARISON
     return rf"{name(tree.table.name)}_{{{name(tree.integer.name)}}}", _ENCLOSED
@@ -96,11 +103,11 @@ def _number(value: float) -> str:
 def _reduction(tree: Reduce) -> tuple[str, Precedence]:
     dims = ",".join([name(dim.name) for dim in tree.dims])
     if tree.operation == COUNT:
-        return rf"{_upright(COUNT)}\left({dims}\right)", _ENCLOSED
+        return f"{_upright(COUNT)}({dims})", _ENCLOSED
     below = f"_{{{dims}}}" if dims else ""
     if tree.operation == "sum":
         return rf"\sum{below} {_text(tree.argument, Precedence.PRODUCT)}", Precedence.PRODUCT
-    return rf"{_REDUCTIONS[tree.operation]}{below}\left({latex(tree.argument)}\right)", _ENCLOSED
+    return f"{_REDUCTIONS[tree.operation]}{below}{_bracketed(latex(tree.argument))}", _ENCLOSED
 
 
 def _application(tree: Apply) -> tuple[str, Precedence]:
@@ -135,7 +142,7 @@ def _call(tree: Apply) -> str:
         return f"{{{_text(base, _ENCLOSED)}}}^{{{latex(exponent)}}}"
     arguments = ", ".join(map(latex, tree.arguments))
     known = _NAMES.get(function) or (f"\\{function}" if function in _COMMANDS else "")
-    return rf"{known or _upright(function)}\left({arguments}\right)"
+    return f"{known or _upright(function)}{_bracketed(arguments)}"
 
 
 def _upright(function: str) -> str:

@@ -67,7 +67,7 @@ def test_other_commands_tell_their_usage(verb: str) -> None:
     assert result.stdout.count("./run ") == 1
 
 
-@pytest.mark.parametrize("verb", ["regenerate", "format"])
+@pytest.mark.parametrize("verb", ["regenerate", "format", "docs"])
 def test_arguments_that_mean_nothing_are_refused(verb: str) -> None:
     result = run(verb, "--fast")
     assert result.returncode == 2

@@ -14,6 +14,10 @@ from typing import Any
 import gradsmith
 import numpy as np
 import pytest
+from gradsmith_codegen.kernel_headers import KernelHeaders
+from gradsmith_codegen.plan import make_plan
+from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.reference import pages
 
 MODULES = [
     name
@@ -39,6 +43,16 @@ def test_the_python_of_pages_runs(repository: Path, page: str) -> None:
             continue
         exec(block, names)
     assert names["gradients"].dX.shape == (8, 4, 9, 9)
+
+
+def test_the_examples_of_operators_run(repository: Path) -> None:
+    """Those on the pages of the reference."""
+    schema, _ = load_schema(repository / "ops.yaml")
+    assert schema
+    for page in pages(make_plan(schema, shards=1), KernelHeaders()):
+        (example,) = re.findall(r"^```python\n(.*?)^```$", page.text, re.MULTILINE | re.DOTALL)
+        assert "assert result." in example
+        exec(example, {})
 
 
 def test_what_replaces_the_wrapper_needs_only_a_shape() -> None:
