@@ -73,13 +73,29 @@ function(gradsmith_generate)
     list(APPEND generator_files ${kernel_headers})
   endif()
 
+  # The files that the schema includes, a path a line, as the generator left them. Where the list changes, CMake runs
+  # again. One that is gone would stop the build before the generator could say so.
+  set(included_list "${ARG_FOLDER}/included.txt")
+  if(NOT EXISTS "${included_list}")
+    file(WRITE "${included_list}" "")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${included_list}")
+  file(STRINGS "${included_list}" included)
+  foreach(file IN LISTS included)
+    if(NOT EXISTS "${file}")
+      list(REMOVE_ITEM included "${file}")
+      file(REMOVE "${ARG_FOLDER}/stamp")
+    endif()
+  endforeach()
+
   set(manifest "${ARG_FOLDER}/manifest.txt")
   set(stamp "${ARG_FOLDER}/stamp")
   cmake_path(GET ARG_SCHEMA FILENAME schema_name)
   set(generate
       "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
       "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
-      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --stamp "${stamp}" ${options})
+      --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --included "${included_list}"
+      --stamp "${stamp}" ${options})
 
   # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
   # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
@@ -94,16 +110,16 @@ function(gradsmith_generate)
       endif()
     endif()
     _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files} ${included})
   endif()
 
   # There is no depfile: all that the generator reads is among DEPENDS, and of the paths of a depfile Ninja and CMake
   # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
   add_custom_command(
     OUTPUT "${stamp}"
-    BYPRODUCTS ${library_sources} ${formula_headers} ${kernel_sources} ${test_sources} ${headers} "${manifest}"
+    BYPRODUCTS ${library_sources} ${formula_headers} ${kernel_sources} ${test_sources} ${headers} "${manifest}" "${included_list}"
     COMMAND ${generate}
-    DEPENDS "${ARG_SCHEMA}" ${generator_files}
+    DEPENDS "${ARG_SCHEMA}" ${included} ${generator_files}
     COMMENT "Generating the operators of ${schema_name}"
     VERBATIM)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")

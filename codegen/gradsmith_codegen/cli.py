@@ -15,7 +15,7 @@ from typing import Any
 from . import __version__, explain_verb, schema_verbs, tables
 from .depfile import depfile, modules
 from .diagnostics import counted
-from .files import Changes
+from .files import Changes, write_list
 from .model import Backend, Schema
 from .text import printable
 from .verbs import EPILOG, FAILED, INTERNAL, OK, Refused, kernels, load, run_verb, schema_arguments
@@ -85,6 +85,8 @@ def _generate(options: argparse.Namespace) -> int:
     schema = load(options)
     if not schema:
         return FAILED
+    if not schema.ops:
+        raise Refused(f"{printable(str(options.schema))} declares no operators")
     found = kernels(options)
     plan = make_plan(schema, options.shards, Library(options.library, found.own_families))
     if options.check:
@@ -94,8 +96,11 @@ def _generate(options: argparse.Namespace) -> int:
     changes = output.write(options.out, plan, without=options.without)
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
-        dependencies = [options.schema, *modules(), *templates(), *found.headers.values()]
+        included = [Path(file.path) for file in schema.files.included]
+        dependencies = [options.schema, *included, *modules(), *templates(), *found.headers.values()]
         options.depfile.write_bytes(os.fsencode(depfile(options.stamp, dependencies)))
+    if options.included:
+        write_list(options.included, [Path(file.path).resolve() for file in schema.files.included])
     if options.stamp:
         options.stamp.parent.mkdir(parents=True, exist_ok=True)
         options.stamp.touch()
@@ -144,7 +149,8 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
             "types": {parameter: data_type.value for parameter, data_type in row.types},
             "backend": backend.value,
             "kernel": op.kernel_name,
-            "line": row.origin.line,
+            "line": schema.files.line(row.origin.line),
+            **({"file": schema.files.at(row.origin.line).path} if schema.files.included else {}),
         }
         for op in schema.ops
         for row in op.rows
@@ -206,6 +212,12 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
         help="write no reference pages, or no tests; may be repeated",
     )
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="file to touch once all files are written")
+    parser.add_argument(
+        "--included",
+        type=Path,
+        metavar="FILE",
+        help="where to write which files the schema includes, a path a line; untouched where it says so",
+    )
     parser.add_argument(
         "--depfile", type=Path, metavar="FILE", help="what the stamp depends on, as a Make rule"
     )

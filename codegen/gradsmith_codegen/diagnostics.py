@@ -52,6 +52,7 @@ class Note:
 
     message: str
     span: Span
+    source: Source | None = None  # where that is another than the schema's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Diagnostic:
     message: str
     span: Span | None
     notes: tuple[Note, ...] = ()
+    source: Source | None = None  # where that is another than the schema's own
 
     def noting(self, message: str, span: Span) -> Diagnostic:
         return replace(self, notes=(*self.notes, Note(message, span)))
@@ -79,6 +81,7 @@ class Source:
     path: str
     text: str
     lines: Sequence[str] = field(default=(), repr=False)
+    base: int = 0  # how many lines of the files that it includes come before its first
 
 
 # What differs in what is said of one place for several operators: who they are, and what they have instead.
@@ -165,9 +168,9 @@ def format_text(diagnostics: Sequence[Diagnostic], source: Source, colour: bool 
     printer = _Printer(source, colour)
     for diagnostic in _shown(diagnostics):
         label = diagnostic.severity.value
-        printer.entry(diagnostic.span, label, f"{label}[{diagnostic.id}]", diagnostic.message)
+        printer.entry(diagnostic, label, f"{label}[{diagnostic.id}]")
         for note in diagnostic.notes:
-            printer.entry(note.span, "note", "note", note.message)
+            printer.entry(note, "note", "note")
     hidden = len(diagnostics) - MAX_SHOWN
     counts = summary(diagnostics) + (f"; {hidden} of them are not shown" if hidden > 0 else "")
     return "\n".join([*printer.out, counts]) + "\n"
@@ -208,13 +211,14 @@ class _Printer:
         self._source = source
         self._colour = colour
 
-    def entry(self, span: Span | None, style: str, label: str, message: str) -> None:
-        path = printable(self._source.path)
+    def entry(self, what: Diagnostic | Note, style: str, label: str) -> None:
+        span, source = what.span, what.source or self._source
+        path = printable(source.path)
         place = f"{path}:{span.line}:{span.column}:" if span else f"{path}:"
-        said = printable(_shortened(message))
+        said = printable(_shortened(what.message))
         self.out.append(f"{self._paint('path', place)} {self._paint(style, label + ':')} {said}")
-        if span and span.line <= len(self._source.lines):
-            shown, before, width = _excerpt(self._source.lines[span.line - 1], span)
+        if span and span.line <= len(source.lines):
+            shown, before, width = _excerpt(source.lines[span.line - 1], span)
             self.out.append(f"{span.line:5} | {shown}".rstrip())
             self.out.append(f"{'':5} | {' ' * before}{self._paint(style, '^' + '~' * (width - 1))}")
 
@@ -282,15 +286,16 @@ def format_json_error(diagnostics: Sequence[Diagnostic], source: Source) -> str:
 
 def _json(diagnostic: Diagnostic, path: str) -> dict[str, object]:
     return {
-        **_json_place(diagnostic.span, path),
+        **_json_place(diagnostic, path),
         "id": diagnostic.id,
         "severity": diagnostic.severity.value,
         "message": diagnostic.message,
-        "notes": [{**_json_place(note.span, path), "message": note.message} for note in diagnostic.notes],
+        "notes": [{**_json_place(note, path), "message": note.message} for note in diagnostic.notes],
     }
 
 
-def _json_place(span: Span | None, path: str) -> dict[str, object]:
+def _json_place(what: Diagnostic | Note, path: str) -> dict[str, object]:
+    span, path = what.span, what.source.path if what.source else path
     if span is None:
         return {"file": path, "line": None, "column": None, "end_column": None}
     return {"file": path, "line": span.line, "column": span.column, "end_column": span.column + span.length}

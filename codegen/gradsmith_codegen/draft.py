@@ -7,7 +7,7 @@ from functools import cached_property
 
 from . import chains
 from .model import Op, Symbol
-from .text import Text
+from .source_files import SourceFiles
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Draft:
 class Document:
     """A schema as far as it could be read."""
 
-    file: Text  # its name
+    files: SourceFiles
     version: int
     domain: str
     since_version: int

@@ -288,6 +288,46 @@ def unused_anchor(anchor: str) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
+# Files that are included
+
+
+@fault("G038")
+def unreadable_inclusion(text: str, reason: str) -> str:
+    """A file that is to be included cannot be read: it is missing, a folder, or forbidden."""
+    return f"cannot read the included file '{text}': {reason}"
+
+
+@fault("G039")
+def circular_inclusion(names: Sequence[str]) -> str:
+    """A file includes itself, directly or through others."""
+    return f"a file includes itself: {', '.join(names[:-1])}, and that {names[-1]} again"
+
+
+@fault("G040")
+def bad_inclusion_name(text: str, other: str) -> str:
+    """Two included files have the same name, but for their folders, or one has a name that references cannot
+    begin with: parts are referred to by it, as `conv.attributes`."""
+    if other:
+        return f"'{text}' is called as '{other}' is, so that references could mean either"
+    return f"'{text}' has a name that no reference can begin with; expected letters, digits, '_' and '-'"
+
+
+@fault("G041")
+def unknown_part(reference: str, names: Collection[str], known: Collection[str]) -> str:
+    """A reference, such as `conv.attributes`, names no file that is included, or no anchor of that file."""
+    name, _, anchor = reference.partition(".")
+    if name in names:
+        return f"the included file '{name}' has no anchor '&{anchor}'{instead(reference, known)}"
+    return f"'{reference}' refers to no included file{instead(reference, known)}"
+
+
+@fault("G042")
+def other_domain(domain: str, own: str) -> str:
+    """An included file's operators are of another domain than the schema's."""
+    return f"domain is '{domain}' here, and '{own}' in the schema that includes this"
+
+
+# ----------------------------------------------------------------------------------------------------
 # Values
 
 

@@ -88,6 +88,14 @@ def difference(old_name: str, old: str, new_name: str, new: str) -> str:
     return "".join(line if line.endswith("\n") else line + "\n" for line in diff)
 
 
+def write_list(path: Path, paths: Iterable[Path]) -> None:
+    """Writes paths, one a line, unless they are there already."""
+    data = b"".join([os.fsencode(one) + b"\n" for one in paths])
+    if not _holds(str(path), data):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
 def rewrite(path: Path, text: str) -> None:
     """Gives a text file of an author's another text; a byte order mark stays."""
     mark = codecs.BOM_UTF8 if path.read_bytes().startswith(codecs.BOM_UTF8) else b""

@@ -62,9 +62,12 @@ _OP = Form(
     },
 )  # fmt: skip
 _SCHEMA = Form(
-    ("schema_version", "domain", "since_version", "ops"),
+    ("schema_version", "include", "domain", "since_version", "shared", "ops"),
     is_block=True,
-    keys={"ops": Form(is_block=True, each=_OP, is_apart=True)},
+    keys={
+        "shared": Form(is_block=True, each=Form(is_block=True, stays_flow=True)),
+        "ops": Form(is_block=True, each=_OP, is_apart=True),
+    },
 )
 ORDERS = {"schema": _SCHEMA, "operator": _OP, "tensor": _TENSOR, "symbol": _SYMBOL, "attribute": _ATTRIBUTE,
           "case": _CASE}  # fmt: skip

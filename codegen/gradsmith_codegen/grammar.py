@@ -27,6 +27,8 @@ DOMAIN = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\Z")
 IDENTIFIER = re.compile(rf"{_NAME}\Z")
 OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")  # of rows and cases
+FILE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")  # that references to an included file begin with
+REFERENCE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\Z")
 DIMS = (SYMBOL, QUOTIENT, CEIL)  # the entries of a shape that are text
 
 

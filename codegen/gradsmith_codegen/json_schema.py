@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import grammar, scalars, vocabulary
+from .grammar import REFERENCE
 from .model import OUTPUTS, AttributeKind
 from .vocabulary import Keys
 
@@ -44,7 +45,7 @@ def json_schema() -> Json:
         "$schema": _DRAFT,
         "title": "Gradsmith's operators",
         "description": "What ops.yaml may hold; docs/schema.md explains each key.",
-        **_mapping(vocabulary.SCHEMA, _FILE_VALUES),
+        **_file(),
         "definitions": {
             "operator": _operator(),
             "input": _tensor(vocabulary.INPUT),
@@ -72,6 +73,17 @@ def _mapping(keys: Keys, values: dict[str, Json]) -> Json:
         "properties": {key: values[key] for key in keys.all},
         "required": list(keys.required),
         "additionalProperties": False,
+    }
+
+
+def _file() -> Json:
+    """What there must be depends on what the file is for: its own operators, others', or shared parts."""
+    others = [key for key in vocabulary.SCHEMA_OF_OTHERS.required if key != "include"]
+    return {
+        **_mapping(Keys(("schema_version",), vocabulary.SCHEMA.all[1:]), _FILE_VALUES),
+        "if": {"anyOf": [{"required": ["ops"]}, {"required": ["include"]}]},
+        "then": {"required": others},
+        "else": {"if": {"required": ["shared"]}, "else": {"required": list(vocabulary.SCHEMA.required)}},
     }
 
 
@@ -129,7 +141,14 @@ def _of_kind(keys: Keys, default: Json) -> Json:
 
 
 def _reference(definition: str) -> Json:
-    return {"$ref": f"#/definitions/{definition}"}
+    return _or_part({"$ref": f"#/definitions/{definition}"})
+
+
+def _or_part(value: Json) -> Json:
+    """A mapping or a list, or a reference to one of an included file. What is said of it stays outermost."""
+    value = dict(value)
+    said = {"description": value.pop("description")} if "description" in value else {}
+    return {**said, "if": {"type": "string"}, "then": _text(REFERENCE), "else": value}
 
 
 def _one_of(*keys: str) -> Json:
@@ -207,10 +226,17 @@ _OP_VALUES: dict[str, Json] = {
     "attributes": _named("The attributes, in the order of the arguments.", "attribute"),
 }
 
+_OP_VALUES |= {key: _or_part(_OP_VALUES[key]) for key in vocabulary.PARTS_OF_OP}
+
 _FILE_VALUES: dict[str, Json] = {
     "schema_version": _told("The version of this format.", {"const": vocabulary.SCHEMA_VERSION}),
     "domain": _told("The operators' ONNX domain.", _text(grammar.DOMAIN)),
     "since_version": _told("The operators' version within the domain.", _VERSION),
+    "include": _told(
+        "Other files of operators or parts, by their paths from this one.",
+        {**_list(_NAME, 1), "uniqueItems": True},
+    ),
+    "shared": _told("Parts that operators, also of other files, have in common.", {"type": "object"}),
     "ops": _told(
         "The operators, in the order in which they are documented.", _list(_reference("operator"), 1)
     ),
@@ -223,8 +249,8 @@ _TENSOR_VALUES: dict[str, Json] = {
     "list": _told(
         "It is a list of tensors, and this is what its length is called.", _text(grammar.IDENTIFIER)
     ),
-    "shape": _told(
-        'Its dims: N, "*D" in quotes for a list of them, C / group, ceil(N / 32), 3.', _list(_DIM)
+    "shape": _or_part(
+        _told('Its dims: N, "*D" in quotes for a list of them, C / group, ceil(N / 32), 3.', _list(_DIM))
     ),
     "like": _told("The tensor whose shape it has.", _NAME),
     "shape_of": _told("The output whose dims it holds, as int64 on the host.", _NAME),
@@ -266,7 +292,9 @@ _ATTRIBUTE_VALUES: dict[str, Json] = {
     ),
     "axis_of": _told("The input that it is an axis of.", _NAME),
     "enum": _told("The C++ enum.", _words(vocabulary.RUNTIME_ENUMS)),
-    "choices": _told("The enumerators, all of them, in order.", {**_list(_NAME), "uniqueItems": True}),
+    "choices": _or_part(
+        _told("The enumerators, all of them, in order.", {**_list(_NAME), "uniqueItems": True})
+    ),
     "doc": _DOC,
 }
 

@@ -14,9 +14,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 from yaml.events import (
@@ -71,19 +71,19 @@ class Node:
             properties = _NODE_PROPERTIES.match(text, column)
             column = properties.end() if properties else column
         length = (end.column if end.line == line else len(text.rstrip())) - column
-        return Span(line + 1, column + 1, length if length > 0 else 1)
+        return Span(self.source.base + line + 1, column + 1, length if length > 0 else 1)
 
     @property
     def line(self) -> int:
-        return int(self.start.line) + 1
+        return self.source.base + int(self.start.line) + 1
 
     @property
     def first(self) -> Span:
         """Its first character; for nothing at the end of a text without a last line's end, that end, which
         libyaml counts as a line more."""
         if self.start.line == len(self.source.lines):
-            return _end_of(self.source.text)
-        return Span(self.start.line + 1, self.start.column + 1)
+            return shifted(_end_of(self.source.text), self.source.base)
+        return Span(self.source.base + self.start.line + 1, self.start.column + 1)
 
 
 class Scalar(Node):
@@ -183,22 +183,57 @@ def _end_of(text: str) -> Span:
     return Span(len(lines), len(lines[-1]) + 1)
 
 
-def compose(source: Source, parser: Any = PARSER) -> tuple[Node | None, list[Diagnostic]]:
-    """The document's root node; None where the text is no single YAML document."""
+@dataclass(slots=True)
+class Anchor:
+    """What aliases repeat."""
+
+    node: Node
+    span: Span
+    used: bool = False
+    open: bool = True  # its node is still being read
+
+
+class Composed(NamedTuple):
+    """A document's root node, None where the text is no single YAML document; and its anchors."""
+
+    root: Node | None
+    anchors: dict[str, Anchor]
+    diagnostics: list[Diagnostic]
+
+
+def compose(source: Source, parser: Any = PARSER) -> Composed:
+    """Makes nodes of a text."""
     forbidden = _FORBIDDEN.search(source.text)
     if forbidden:
         problem = f"character U+{ord(forbidden.group()):04X} is not allowed in YAML"
-        return None, [faults.bad_text(_end_of(source.text[: forbidden.start()]), problem)]
+        place = shifted(_end_of(source.text[: forbidden.start()]), source.base)
+        return Composed(None, {}, [faults.bad_text(place, problem)])
     composer = _Composer(source)
     try:
         with paused_collector():
             composer.run(parser(source.text))
     except yaml.MarkedYAMLError as error:
-        composer.diagnostics.append(syntax_error(error, source))
-        return None, composer.diagnostics
+        found = shifted_diagnostic(syntax_error(error, source), source.base)
+        return Composed(None, {}, [*composer.diagnostics, found])
     except _Abandoned:
-        return None, composer.diagnostics
-    return composer.root, [*composer.diagnostics, *composer.unused_anchors()]
+        return Composed(None, {}, composer.diagnostics)
+    return Composed(composer.root, composer.anchors, composer.diagnostics)
+
+
+def unused_anchors(anchors: dict[str, Anchor]) -> Iterator[Diagnostic]:
+    for name, anchor in anchors.items():
+        if not anchor.used:
+            yield faults.unused_anchor(anchor.span, name)
+
+
+def shifted(span: Span, lines: int) -> Span:
+    """The span so many lines further down."""
+    return span._replace(line=span.line + lines)
+
+
+def shifted_diagnostic(diagnostic: Diagnostic, lines: int) -> Diagnostic:
+    notes = tuple([replace(note, span=shifted(note.span, lines)) for note in diagnostic.notes])
+    return replace(diagnostic, span=diagnostic.span and shifted(diagnostic.span, lines), notes=notes)
 
 
 @contextmanager
@@ -218,14 +253,6 @@ class _Abandoned(Exception):
     """The rest of the document is not worth reading; why has been reported."""
 
 
-@dataclass(slots=True)
-class _Anchor:
-    node: Node
-    span: Span
-    used: bool = False
-    open: bool = True  # its node is still being read
-
-
 def _key_of(current: list[Node], outer: list[list[Node]]) -> str:
     """The key whose value comes next, or has the next item; empty where there is none."""
     items, count, level = current, len(current), len(outer) - 1
@@ -243,8 +270,8 @@ class _Composer:
         self.root: Node | None = None
         self.diagnostics: list[Diagnostic] = []
         self._source = source
-        self._anchors: dict[str, _Anchor] = {}
-        self._open_anchors: list[_Anchor | None] = []  # for each open collection
+        self.anchors: dict[str, Anchor] = {}
+        self._open_anchors: list[Anchor | None] = []  # for each open collection
         self._shared = 0  # how many of these there are
 
     def run(self, parser: Any) -> None:
@@ -282,7 +309,7 @@ class _Composer:
             elif kind is AliasEvent:
                 self._repeat(event, current, outer)
             elif kind is DocumentStartEvent and top:
-                self.diagnostics.append(faults.several_documents(_span(event)))
+                self.diagnostics.append(faults.several_documents(self._span(event)))
                 raise _Abandoned
             elif kind is StreamEndEvent:
                 self.root = top[0] if top else None
@@ -299,51 +326,47 @@ class _Composer:
             node.shared = True
         self._open_anchors.append(anchor)
         if len(self._open_anchors) > MAX_DEPTH:
-            self.diagnostics.append(faults.too_deep(_span(event), MAX_DEPTH))
+            self.diagnostics.append(faults.too_deep(self._span(event), MAX_DEPTH))
             raise _Abandoned
         return node
 
-    def _properties(self, event: Any, node: Node, is_open: bool) -> _Anchor | None:
+    def _properties(self, event: Any, node: Node, is_open: bool) -> Anchor | None:
         if event.tag is not None:
             text = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self.diagnostics.append(faults.tag(_span(event), text))
+            self.diagnostics.append(faults.tag(self._span(event), text))
         if event.anchor is None:
             return None
-        span = Span(event.start_mark.line + 1, event.start_mark.column + 1, len(event.anchor) + 1)
-        first = self._anchors.get(event.anchor)
+        span = self._span(event)._replace(length=len(event.anchor) + 1)
+        first = self.anchors.get(event.anchor)
         if first:
             first.used = True  # which of the two an alias means is for the author to say
             duplicate = faults.duplicate_anchor(span, event.anchor)
             self.diagnostics.append(duplicate.noting("first declared here", first.span))
             return None
-        anchor = self._anchors[event.anchor] = _Anchor(node, span, open=is_open)
+        anchor = self.anchors[event.anchor] = Anchor(node, span, open=is_open)
         return anchor
 
     def _repeat(self, event: Any, current: list[Node], outer: list[list[Node]]) -> None:
         if len(outer) > 1:  # in a collection
-            cast(_Collection, outer[-1][-1]).alias(len(current), _span(event))
+            cast(_Collection, outer[-1][-1]).alias(len(current), self._span(event))
         current.append(self._alias(event, _key_of(current, outer)))
 
     def _alias(self, event: Any, key: str) -> Node:
-        anchor = self._anchors.get(event.anchor)
+        anchor = self.anchors.get(event.anchor)
         if anchor and not anchor.open:
             anchor.used = True
             return anchor.node
         if anchor:
             anchor.used = True
-            recursive = faults.recursive_alias(_span(event), event.anchor)
+            recursive = faults.recursive_alias(self._span(event), event.anchor)
             self.diagnostics.append(recursive.noting("which starts here", anchor.span))
         else:
-            self.diagnostics.append(faults.undefined_alias(_span(event), event.anchor, self._anchors, key))
+            self.diagnostics.append(
+                faults.undefined_alias(self._span(event), event.anchor, self.anchors, key)
+            )
         return Invalid(self._source, event.start_mark, event.end_mark)
 
-    def unused_anchors(self) -> Iterator[Diagnostic]:
-        for name, anchor in self._anchors.items():
-            if not anchor.used:
-                yield faults.unused_anchor(anchor.span, name)
-
-
-def _span(event: Any) -> Span:
-    start, end = event.start_mark, event.end_mark
-    length = end.column - start.column if end.line == start.line else 1
-    return Span(start.line + 1, start.column + 1, max(1, length))
+    def _span(self, event: Any) -> Span:
+        start, end = event.start_mark, event.end_mark
+        length = end.column - start.column if end.line == start.line else 1
+        return Span(self._source.base + start.line + 1, start.column + 1, max(1, length))

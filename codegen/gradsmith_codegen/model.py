@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from . import formula_tree
 from .formula_tree import Tree
+from .source_files import SourceFiles
 from .text import NO_TEXT, Text
 
 
@@ -457,8 +458,13 @@ class Op(Located):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    file: Text  # its name, without its folder: generated text must not depend on where it lies
+    files: SourceFiles
     version: int
     domain: str
     since_version: int
     ops: tuple[Op, ...] = field(default=())
+
+    @property
+    def file(self) -> Text:
+        """The name of its own file."""
+        return self.files.own.name

@@ -46,8 +46,8 @@ class SchemaText:
     def entry(self, wish: Wish) -> str:
         """The new operator's, indented as the others are."""
         if wish.name in self.ops_by_name:
-            line = self.ops_by_name[wish.name].line
-            raise Refused(f"{self.source.path}:{line}: there is an operator '{wish.name}' already")
+            where = self._where(self.ops_by_name[wish.name])
+            raise Refused(f"{where}: there is an operator '{wish.name}' already")
         if wish.like:
             return self._copy(wish)
         formulas = [GivenFormula(*formula) for formula in wish.formulas]
@@ -75,6 +75,10 @@ class SchemaText:
             at += 1
         return at
 
+    def _where(self, op: Op) -> str:
+        files = self.schema.files
+        return f"{files.at(op.line).path}:{files.line(op.line)}"
+
     # -- From another operator ---
 
     def _copy(self, wish: Wish) -> str:
@@ -93,7 +97,11 @@ class SchemaText:
             name = piece.value("name") if piece.kind is Kind.MAPPING else None
             if name and name.word == like:
                 return piece
-        where = f"{self.source.path}:{op.line}"
+        where = self._where(op)
+        if self.schema.files.at(op.line) is not self.schema.files.own:
+            raise Refused(
+                f"{where}: '{like}' stands in an included file; only entries of the schema's own are copied"
+            )
         raise Refused(f"{where}: the entry of '{like}' has no 'name' of its own, so that it cannot be copied")
 
     def _names(self, piece: Piece, wish: Wish) -> list[_Edit]:

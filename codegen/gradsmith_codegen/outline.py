@@ -7,12 +7,15 @@ an alias repeats is then invalid; the others are read as what was meant.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from . import faults, lookalikes
 from .diagnostics import Diagnostic
+from .grammar import REFERENCE
+from .includes import LoadedFile
 from .loader import Invalid, Mapping, Node, Scalar, Sequence
 from .model import Span
 
@@ -51,7 +54,16 @@ _OP = Form(
     },
     _TEXT,
 )
-_SCHEMA = Form("the schema", Mapping, {"ops": Form("operators", Sequence, each=_OP)}, _TEXT)
+_SCHEMA = Form(
+    "the schema",
+    Mapping,
+    {
+        "include": Form(kind=Sequence, each=_TEXT),
+        "shared": Form("shared parts", Mapping, each=_ANY),
+        "ops": Form("operators", Sequence, each=_OP),
+    },
+    _TEXT,
+)
 
 
 class _Place(NamedTuple):
@@ -81,9 +93,10 @@ class _Alias:
     index: int  # among the parent's items
 
 
-def outline(root: Node) -> list[Diagnostic]:
-    """Goes through all nodes once, and mends those that are at fault."""
-    return _Outline().run(root)
+def outline(files: Iterable[LoadedFile]) -> list[Diagnostic]:
+    """Goes through all nodes once, puts what is referred to in the place of references, and mends what is at
+    fault."""
+    return _Outline().run(files)
 
 
 class _Outline:
@@ -94,8 +107,18 @@ class _Outline:
         ] = {}  # where nodes that an alias may repeat stand themselves, by their ids
         self._open: list[_Place] = []
         self._aliases: list[_Alias] = []
+        self._included: MappingOf[str, LoadedFile] = {}  # by the file whose nodes are gone through
 
-    def run(self, root: Node) -> list[Diagnostic]:
+    def run(self, files: Iterable[LoadedFile]) -> list[Diagnostic]:
+        for file in files:
+            if file.root:
+                self._included = file.included
+                self._file(file.root)
+        for alias in self._aliases:
+            self._check(alias)
+        return self._diagnostics
+
+    def _file(self, root: Node) -> None:
         self._open.append(_Place(_SCHEMA, "", root, None))
         while self._open:
             place = self._open.pop()
@@ -106,9 +129,6 @@ class _Outline:
                 self._mapping(node, place)
             elif type(node) is Sequence:
                 self._sequence(node, place, place.form.each or _ANY)
-        for alias in self._aliases:
-            self._check(alias)
-        return self._diagnostics
 
     def _sequence(self, node: Sequence, place: _Place, form: Form) -> None:
         for index in range(len(node.items)):
@@ -139,10 +159,25 @@ class _Outline:
             self._aliases.append(_Alias(place, parent.aliases[index], parent, index))
         elif not isinstance(node, Scalar):
             self._open.append(_Place(form, key, node, outer))
+        elif form.kind in (Mapping, Sequence) and node.plain and REFERENCE.match(node.value):
+            self._refer(parent, index, _Place(form, key, node, outer), node)
         elif key != "doc" and not node.value.isascii():
             self._mend_word(node)
 
     # -- Aliases ---
+
+    def _refer(self, parent: Mapping | Sequence, index: int, place: _Place, reference: Scalar) -> None:
+        """Makes an alias of a reference to a part of an included file."""
+        name, _, anchor = reference.value.partition(".")
+        file = self._included.get(name)
+        if file and anchor in file.anchors:
+            node = parent.items[index] = file.anchors[anchor].node
+            parent.alias(index, reference.span)
+            self._aliases.append(_Alias(place._replace(node=node), reference.span, parent, index))
+            return
+        known = [f"{name}.{anchor}" for name, file in self._included.items() for anchor in file.anchors]
+        self._diagnostics.append(faults.unknown_part(reference.span, reference.value, self._included, known))
+        parent.items[index] = Invalid(reference.source, reference.start, reference.end)
 
     def _check(self, alias: _Alias) -> None:
         node, form = alias.place.node, alias.place.form

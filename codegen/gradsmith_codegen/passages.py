@@ -37,13 +37,13 @@ class ScalarPassage:
             return node.span
         ends_on_line = place[0] == first[0]
         length = place[1] + 1 - first[1] if ends_on_line else len(lines[first[0]].rstrip()) - first[1]
-        return Span(first[0] + 1, first[1] + 1, length)
+        return Span(node.source.base + first[0] + 1, first[1] + 1, length)
 
     def _begin(self) -> tuple[int, int]:
         """Line and column, from 0, of the value's first character: behind a quote, or on the line after that
         of a block's mark."""
         span = self._node.span
-        line, column = span.line - 1, span.column - 1
+        line, column = span.line - self._node.source.base - 1, span.column - 1
         if type(self._node) is not Quoted:
             return line, column
         mark = self._node.source.lines[line][column : column + 1]

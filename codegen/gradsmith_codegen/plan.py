@@ -158,12 +158,22 @@ class OpPlan:
     shard: int
     place: Place
     rows: tuple[RowPlan, ...]
-    places: PlaceFinder
+    places: PlaceFinder | _OwnPlaces
     forward: model.Op | None  # the operator whose gradient this one is
 
     @property
     def name(self) -> str:
         return self.op.name
+
+    @property
+    def file(self) -> Text:
+        """That of its entry."""
+        return self.schema.files.at(self.op.line).name
+
+    @property
+    def line(self) -> int:
+        """That of its entry, within the file."""
+        return self.schema.files.line(self.op.line)
 
     @cached_property
     def snake(self) -> str:
@@ -481,16 +491,37 @@ class PlaceFinder(dict[int, Place]):
 
     def __init__(self, schema: model.Schema) -> None:
         super().__init__()
-        self._file = schema.file
+        self._files = schema.files
         self._lines = [op.line for op in schema.ops]
         self._names = [op.name for op in schema.ops]
 
     def __missing__(self, line: int) -> Place:
         index = max(0, bisect_right(self._lines, line) - 1)
         entry, offset = self._names[index], line - self._lines[index]
-        text = Text(self._file, f": {entry}, line {offset + 1} of the entry")
+        text = Text(self._files.at(line).name, f": {entry}, line {offset + 1} of the entry")
         self[line] = place = Place(entry, offset, text)
         return place
+
+    def of(self, op: model.Op) -> PlaceFinder | _OwnPlaces:
+        """The places of what an op has."""
+        return self if self._files.is_of_entries else _OwnPlaces(self, op)
+
+    def is_in_entry(self, line: int, op: model.Op) -> bool:
+        """The line is of an entry of the op's file, and not of parts that no entry has or of another file."""
+        index = bisect_right(self._lines, line) - 1
+        file = self._files.at(op.line)
+        return index >= 0 and self._files.at(line) is file and self._files.at(self._lines[index]) is file
+
+
+class _OwnPlaces:
+    """Places of an op that has parts which are in no entry of its file: these have the place of its own."""
+
+    def __init__(self, places: PlaceFinder, op: model.Op) -> None:
+        self._places = places
+        self._op = op
+
+    def __getitem__(self, line: int) -> Place:
+        return self._places[line if self._places.is_in_entry(line, self._op) else self._op.line]
 
 
 @dataclass(frozen=True)
@@ -534,12 +565,16 @@ class Plan:
 def make_plan(schema: model.Schema, shards: int, library: Library = BUILTIN) -> Plan:
     places = PlaceFinder(schema)
 
-    # Aliased rows are one object, and are planned once.
-    rows = {id(op.rows): op.rows for op in schema.ops}
-    row_plans = {
-        key: tuple(RowPlan(row, places[row.origin.line], library) for row in op_rows)
-        for key, op_rows in rows.items()
-    }
+    # Aliased rows are one object, and are planned once, but where each of their ops says another place.
+    row_plans: dict[object, tuple[RowPlan, ...]] = {}
+
+    def rows_of(op: model.Op) -> tuple[RowPlan, ...]:
+        key = id(op.rows) if schema.files.is_of_entries else op.name
+        if key not in row_plans:
+            found = places.of(op)
+            row_plans[key] = tuple([RowPlan(row, found[row.origin.line], library) for row in op.rows])
+        return row_plans[key]
+
     by_name = {op.name: op for op in schema.ops}
     ops = tuple(
         OpPlan(
@@ -548,8 +583,8 @@ def make_plan(schema: model.Schema, shards: int, library: Library = BUILTIN) -> 
             library=library,
             shard=shard_of(op.name, shards),
             place=places[op.line],
-            rows=row_plans[id(op.rows)],
-            places=places,
+            rows=rows_of(op),
+            places=places.of(op),
             forward=by_name.get(op.gradient_of),
         )
         for op in schema.ops

@@ -8,7 +8,7 @@ share by aliases is read once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,8 +17,9 @@ from . import chains, faults, grammar, vocabulary
 from .checks import check
 from .diagnostics import Diagnostic, Source, has_errors, in_order
 from .draft import Document, Draft
+from .includes import FileLoader, LoadedFile
 from .kernel_headers import KernelHeaders
-from .loader import PARSER, Node, Scalar, Sequence, compose, paused_collector, read_source
+from .loader import PARSER, Node, Scalar, Sequence, paused_collector, read_source
 from .model import (
     Attribute,
     Case,
@@ -31,7 +32,8 @@ from .model import (
 )
 from .outline import outline
 from .parts import PartReader
-from .text import NO_TEXT, Text
+from .source_files import SourceFiles
+from .text import NO_TEXT
 from .values import Entries, Entry, Nameless, entry_of
 
 P = ParamSpec("P")
@@ -53,12 +55,12 @@ def load_source(
     """Reads and checks a schema's text. Its kernels are in the headers: the runtime's, unless given."""
     with paused_collector(), faults.bounded_guesses():
         headers = headers or KernelHeaders()
-        document, diagnostics = _read(source, parser, headers)
+        document, loader = _read(source, parser, headers)
         schema = None
         if document:
             schema, findings = check(document, headers)
-            diagnostics += findings
-        diagnostics = in_order(diagnostics)
+            loader.diagnostics += findings
+        diagnostics = loader.located(in_order(loader.diagnostics))
         return (None if has_errors(diagnostics) else schema), diagnostics
 
 
@@ -66,32 +68,65 @@ def read_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
     """Reads a schema's text and does not check it, so that it may be of kernels that there are no more. None
     where it does not read."""
     with paused_collector(), faults.bounded_guesses():
-        document, diagnostics = _read(source, PARSER, KernelHeaders())
-        return (None if has_errors(diagnostics) else document), in_order(diagnostics)
+        document, loader = _read(source, PARSER, KernelHeaders())
+        diagnostics = loader.located(in_order(loader.diagnostics))
+        return (None if has_errors(diagnostics) else document), diagnostics
 
 
-def _read(source: Source, parser: Any, headers: KernelHeaders) -> tuple[Document | None, list[Diagnostic]]:
-    root, diagnostics = compose(source, parser)
-    if root is None and diagnostics:
-        return None, diagnostics
-    diagnostics += _outlined(root, diagnostics) if root else []
+def _read(source: Source, parser: Any, headers: KernelHeaders) -> tuple[Document | None, FileLoader]:
+    loader = FileLoader(parser)
+    loader.load(source, PurePath(source.path).name)
+    diagnostics = loader.diagnostics
+    if loader.failed:
+        return None, loader
+    diagnostics += _outlined(loader.files, diagnostics)
     reader = _DocumentReader(headers)
-    document = reader.document(root, Text(PurePath(source.path).name))
-    return document, [*diagnostics, *reader.diagnostics]
+    document = reader.documents(loader)
+    diagnostics += reader.diagnostics
+    return document, loader
 
 
-def _outlined(root: Node, found: list[Diagnostic]) -> list[Diagnostic]:
+def _outlined(files: Iterable[LoadedFile], found: list[Diagnostic]) -> list[Diagnostic]:
     """Where an alias repeats something else than is meant, an anchor that none repeats is no fault of its
     own."""
-    diagnostics = outline(root)
+    diagnostics = outline(files)
     if any(diagnostic.id == faults.WRONG_ALIAS for diagnostic in diagnostics):
         found[:] = [diagnostic for diagnostic in found if diagnostic.id != faults.UNUSED_ANCHOR]
     return diagnostics
 
 
 class _DocumentReader(PartReader):
-    def document(self, root: Node | None, file: Text) -> Document | None:
-        """None where the top level is not that of a schema, or of another version's."""
+    def __init__(self, headers: KernelHeaders) -> None:
+        super().__init__(headers)
+        self._domains: dict[int, Span] = {}  # where documents, by their ids, say theirs
+
+    def documents(self, loader: FileLoader) -> Document | None:
+        """A schema with the operators of all its files, in the order of their lines. None where one has not
+        the top level of a schema, or that of another version's."""
+        files = loader.source_files()
+        found = [self._of_file(file, files) for file in loader.files]
+        documents = [document for document in found if document]
+        if len(documents) < len(found):
+            return None
+        *included, own = documents
+        for other in included:
+            if other.domain and own.domain and other.domain != own.domain:
+                self.report(faults.other_domain(self._domains[id(other)], other.domain, own.domain))
+            if other.since_version != own.since_version:
+                _keep_version(other)
+        own.drafts[:0] = [draft for other in included for draft in other.drafts]
+        return own
+
+    def _of_file(self, file: LoadedFile, files: SourceFiles) -> Document | None:
+        known = len(self.diagnostics)
+        document = self._document(file.root, files)
+        self.diagnostics[known:] = [
+            one if one.span or file.source.path == files.own.path else replace(one, source=file.source)
+            for one in self.diagnostics[known:]
+        ]
+        return document
+
+    def _document(self, root: Node | None, files: SourceFiles) -> Document | None:
         if root is None or (isinstance(root, Scalar) and not root.value):
             self.report(faults.empty_document(root.span if root else None))
             return None
@@ -102,9 +137,20 @@ class _DocumentReader(PartReader):
         version = self._version(entries)
         if version not in (None, vocabulary.SCHEMA_VERSION):
             return None
-        self.known_keys(entries, "the schema", Nameless(root, entries), vocabulary.SCHEMA)
+        self.known_keys(entries, "the schema", Nameless(root, entries), _keys_of_file(entries))
+        if "include" in entries:
+            self._include(entries["include"][1])
+        if "shared" in entries:
+            self.entries(entries["shared"][1], "'shared'")
         drafts = self._ops(entries["ops"][1]) if "ops" in entries else []
-        return Document(file, version or 0, self._domain(entries), self._since_version(entries), drafts)
+        document = Document(files, version or 0, self._domain(entries), self._since_version(entries), drafts)
+        if document.domain:
+            self._domains[id(document)] = entries["domain"][1].span
+        return document
+
+    def _include(self, node: Node) -> None:
+        if not self.words(node, "'include'") and type(node) is Sequence and not node.items:
+            self.report(faults.nothing_there(node.span, "'include'", "file"))
 
     def _version(self, entries: Entries) -> int | None:
         if "schema_version" not in entries:
@@ -177,7 +223,7 @@ class _OpReader:
             name=name,
             doc=part("doc", reader.op_doc, NO_TEXT),
             origin=self._origin,
-            line=self._node.start.line + 1,
+            line=self._node.line,
             kernel=part("kernel", reader.kernel, ""),
             backends=part("backends", reader.backends, ()),
             inputs=inputs,
@@ -251,9 +297,25 @@ class _OpReader:
 
     def _with_user(self, diagnostic: Diagnostic, name: str) -> Diagnostic:
         """What an alias repeats stands before the operator."""
-        if not name or diagnostic.span is None or diagnostic.span.line > self._node.start.line:
+        if not name or diagnostic.span is None or diagnostic.span.line >= self._node.line:
             return diagnostic
         return diagnostic.used_by(name, self._origin.span)
+
+
+def _keys_of_file(entries: Entries) -> vocabulary.Keys:
+    """A file may be there for the operators of others, or for what these have in common."""
+    if "ops" in entries:
+        return vocabulary.SCHEMA
+    if "include" in entries:
+        return vocabulary.SCHEMA_OF_OTHERS
+    return vocabulary.SHARED_PARTS if "shared" in entries else vocabulary.SCHEMA
+
+
+def _keep_version(document: Document) -> None:
+    """Of operators that are of their own file's version, which is not that of the file that includes it."""
+    for draft in document.drafts:
+        if not draft.op.since_version:
+            draft.op = replace(draft.op, since_version=document.since_version)
 
 
 def _with_ordered_rows(op: Op) -> Op:

@@ -36,11 +36,11 @@ def changes(old: Document, new: Document) -> list[Change]:
 
 
 def _of_file(old: Document, new: Document) -> Iterator[Change]:
-    found = Findings()
+    found, first = Findings(), new.files.own.base + 1
     if old.domain != new.domain:
-        found.breaking(f"domain is '{new.domain}', was '{old.domain}'", 1)
+        found.breaking(f"domain is '{new.domain}', was '{old.domain}'", first)
     if old.since_version != new.since_version:
-        found.breaking(f"since_version is {new.since_version}, was {old.since_version}", 1)
+        found.breaking(f"since_version is {new.since_version}, was {old.since_version}", first)
     yield from found.changes
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from .verbs import (
 if TYPE_CHECKING:
     from .changes import Change
     from .draft import Document
+    from .source_files import SourceFiles
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -93,10 +94,11 @@ def _diff(options: argparse.Namespace) -> int:
     if not old or not new:
         return _UNREADABLE
     found = changes(old, new)
+    files = {True: old.files, False: new.files}
     if options.format == "json":
-        print(json.dumps([_change_json(change, options) for change in found], indent=2))
+        print(json.dumps([_change_json(change, files[change.is_of_old]) for change in found], indent=2))
     else:
-        _show_changes(found, options)
+        _show_changes(found, files)
     return _BREAKING if any(change.effect is Effect.BREAKING for change in found) else OK
 
 
@@ -114,26 +116,27 @@ def _read(path: Path, options: argparse.Namespace) -> Document | None:
     return document
 
 
-def _change_json(change: Change, options: argparse.Namespace) -> dict[str, object]:
+def _change_json(change: Change, files: SourceFiles) -> dict[str, object]:
     return {
         "effect": change.effect.value,
         "op": change.op or None,
         "message": change.message,
-        "file": str(options.old if change.is_of_old else options.new),
-        "line": change.line,
+        "file": files.at(change.line).path,
+        "line": files.line(change.line),
     }
 
 
-def _show_changes(found: Sequence[Change], options: argparse.Namespace) -> None:
+def _show_changes(found: Sequence[Change], files: Mapping[bool, SourceFiles]) -> None:
     """What operators share by an alias has changed for all of them, and is told once."""
     alike: dict[tuple[object, ...], list[Change]] = {}
     for change in found:
         alike.setdefault((change.effect, change.message, change.is_of_old, change.line), []).append(change)
     for changes in alike.values():
         first = changes[0]
-        file = options.old if first.is_of_old else options.new
+        of_change = files[first.is_of_old]
+        place = f"{printable(of_change.at(first.line).path)}:{of_change.line(first.line)}"
         ops = _ops([change.op for change in changes])
-        print(f"{printable(str(file))}:{first.line}: {first.effect.value}: {ops}{first.message}")
+        print(f"{place}: {first.effect.value}: {ops}{first.message}")
     effects = [change.effect.value for change in found]
     counts = [f"{effects.count(effect)} {effect}" for effect in dict.fromkeys(effects)]
     print(f"{counted(len(found), 'change')}: {', '.join(counts)}" if found else "no changes")

@@ -29,11 +29,14 @@ class Keys:
         return self._known.issuperset(given) and given.keys() >= self._needed
 
 
-SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"))
+SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"), ("include", "shared"))
+SCHEMA_OF_OTHERS = Keys(("schema_version", "domain", "since_version", "include"), ("ops", "shared"))
+SHARED_PARTS = Keys(("schema_version", "shared"), ("domain", "since_version", "include", "ops"))
 _OP_BEGIN, _OP_END = ("name", "doc"), ("backends", "inputs", "outputs", "rows", "cases")
 _OF_SOME_OPS = ("since_version", "repeatable", "operations", "gradient_of", "dims", "attributes")
 OP = Keys((*_OP_BEGIN, "kernel", *_OP_END), ("formulas", *_OF_SOME_OPS))
 OP_WITH_FORMULAS = Keys((*_OP_BEGIN, "formulas", *_OP_END), ("kernel", *_OF_SOME_OPS))
+PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes")
 _TENSOR = ("list", "shape", "like", "optional", "gradient_of", "doc")
 INPUT = Keys(("type",), (*_TENSOR, "shape_only", "shape_of", "may_be_on_host"))
 OUTPUT = Keys(("type",), (*_TENSOR, "in_place_of"))

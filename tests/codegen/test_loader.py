@@ -17,7 +17,7 @@ BAD = Path(__file__).parent / "bad"
 
 
 def _root(text: str) -> Mapping:
-    root, diagnostics = compose(source_of("ops.yaml", text))
+    root, _, diagnostics = compose(source_of("ops.yaml", text))
     assert not diagnostics
     assert isinstance(root, Mapping)
     return root
@@ -70,12 +70,12 @@ def test_a_byte_order_mark_and_foreign_line_ends_do_not_matter(tmp_path: Path) -
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_deep_nesting_is_a_fault_and_no_crash(opening: str) -> None:
-    _, diagnostics = compose(source_of("ops.yaml", opening * 100_000))
+    _, _, diagnostics = compose(source_of("ops.yaml", opening * 100_000))
     assert [diagnostic.id for diagnostic in diagnostics] == ["G019"]
 
 
 def test_some_nesting_is_none() -> None:
-    _, diagnostics = compose(source_of("ops.yaml", "[" * MAX_DEPTH + "]" * MAX_DEPTH))
+    _, _, diagnostics = compose(source_of("ops.yaml", "[" * MAX_DEPTH + "]" * MAX_DEPTH))
     assert not diagnostics
 
 
@@ -161,14 +161,14 @@ SYNTAX_FAULTS = {
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("text", SYNTAX_FAULTS)
 def test_syntax_faults_are_said_in_our_words(text: str, parser: object) -> None:
-    _, diagnostics = compose(source_of("ops.yaml", text), parser)
+    _, _, diagnostics = compose(source_of("ops.yaml", text), parser)
     faults = [diagnostic for diagnostic in diagnostics if diagnostic.id == "G003"]
     assert [fault.message for fault in faults] == [SYNTAX_FAULTS[text]]
 
 
 def test_the_place_of_a_syntax_fault_is_in_the_text() -> None:
     for text in SYNTAX_FAULTS:
-        for diagnostic in compose(source_of("ops.yaml", text))[1]:
+        for diagnostic in compose(source_of("ops.yaml", text)).diagnostics:
             assert _is_in(diagnostic, text)
 
 
@@ -183,7 +183,7 @@ def test_reading_does_not_recurse() -> None:
     text = "a: " + "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)
     sys.setrecursionlimit(150)
     try:
-        root, diagnostics = compose(source_of("ops.yaml", text))
+        root, _, diagnostics = compose(source_of("ops.yaml", text))
     finally:
         sys.setrecursionlimit(limit)
     assert not diagnostics

@@ -80,6 +80,26 @@ def test_a_build_after_a_build_compiles_nothing(built: str, project: Path, prefi
     assert "Building" not in sh("cmake --build build", project, prefix).stdout
 
 
+def test_a_changed_included_file_generates_anew(built: str, project: Path, prefix: Path) -> None:
+    def rows() -> str:
+        assert sh("cmake --build build --target otherlib_generate", project, prefix).returncode == 0
+        return (project / "build/gradsmith/otherlib/src/dispatch_table.cc").read_text()
+
+    parts = project / "shared/parts.yaml"
+    text = parts.read_text()
+    assert "std::array<Row, 1> kRows" in rows()
+    parts.write_text(text.replace("float: {T: float}", "float: {T: float}\n    double: {T: double}"))
+    assert "std::array<Row, 2> kRows" in rows()
+    parts.write_text(text)
+    assert "std::array<Row, 1> kRows" in rows()
+    parts.unlink()
+    result = sh("cmake --build build --target otherlib_generate", project, prefix)
+    parts.write_text(text)
+    assert result.returncode != 0
+    assert "cannot read the included file 'shared/parts.yaml'" in result.stdout + result.stderr
+    assert "std::array<Row, 1> kRows" in rows()
+
+
 def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Path, prefix: Path) -> None:
     for name, right, wrong in (
         ("my_ops.yaml", "dX: 3 * X * X * dY", "dX: 2 * X * X * dY"),
