@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from . import faults, grammar
 from . import loader as nodes
@@ -34,6 +34,7 @@ class LoadedFile:
     included: dict[str, LoadedFile] = field(default_factory=dict)  # by what references call them
 
 
+Located = TypeVar("Located", Diagnostic, Note)
 _Fault = Callable[[Span], Diagnostic]
 
 
@@ -130,17 +131,14 @@ class FileLoader:
         sources = {file.source.base: file.source for file in self.files}
         files, own = self.source_files(), self.files[-1].source
 
-        def moved(one: Any) -> Any:
+        def moved(one: Located) -> Located:
             if one.span is None:
                 return one
             source = sources[files.at(one.span.line).base]
             span = nodes.shifted(one.span, -source.base)
             return replace(one, span=span, source=None if source is own else source)
 
-        def moved_note(note: Note) -> Note:
-            return moved(note)  # type: ignore[no-any-return]
-
-        return [replace(moved(one), notes=tuple(map(moved_note, one.notes))) for one in diagnostics]
+        return [replace(moved(one), notes=tuple(map(moved, one.notes))) for one in diagnostics]
 
 
 def _name_of(text: str, includer: str) -> str:
