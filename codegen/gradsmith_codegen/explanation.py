@@ -108,12 +108,12 @@ class Explanation:
 
 def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] = ()) -> Explanation:
     """Of all rows, or of one. `patterns` are those that a handwritten kernel's sources include."""
-    one, file = op.op, plan.schema.file
+    one, files = op.op, plan.schema.files
     passes = list(_passes(op))
     return Explanation(
         op=one.name,
         doc=plain(one.doc),
-        declared_at=plain(file, f":{one.line}"),
+        declared_at=plain(files.place(one.line)),
         header=f"{op.library.name}/ops/{op.snake}.h",
         domain=op.schema.domain,
         since_version=op.since_version,
@@ -130,7 +130,9 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         attributes=[_attribute(attribute) for attribute in one.attributes],
         backends=[backend.value for backend in one.backends],
         rows=[
-            Row(each.name, _types(each.row), plain(file, f":{each.row.origin.line}"), bytes_of(one, each.row))
+            Row(
+                each.name, _types(each.row), plain(files.place(each.row.origin.line)), bytes_of(one, each.row)
+            )
             for each in op.rows
             if row in ("", each.name)
         ],

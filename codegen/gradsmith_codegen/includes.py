@@ -53,7 +53,7 @@ class FileLoader:
         self._lines = 0  # of the files that are loaded
 
     def load(self, source: Source, name: str) -> LoadedFile:
-        self._open.append((os.path.realpath(source.path), name))
+        self._open.append((_real(source.path), name))
         source = replace(source, base=self._lines)
         composed = compose(source, self._parser)
         found = [self._included(one.value, source, name) for one in _inclusions(composed.root)]
@@ -74,7 +74,7 @@ class FileLoader:
         if diagnostics and diagnostics[0].span is None:
             reason = diagnostics[0].message.partition(": ")[2]
             return partial(faults.unreadable_inclusion, text=text, reason=reason)
-        real = os.path.realpath(path)
+        real = _real(path)
         circle = [other for other_path, other in self._open if other_path == real]
         if circle:
             names = [other for _, other in self._open]
@@ -139,6 +139,14 @@ class FileLoader:
             return replace(one, span=span, source=None if source is own else source)
 
         return [replace(moved(one), notes=tuple(map(moved, one.notes))) for one in diagnostics]
+
+
+def _real(path: str) -> str:
+    """What tells files apart; a path that no file can have is itself."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
 
 
 def _name_of(text: str, includer: str) -> str:
