@@ -90,7 +90,7 @@ Status UnknownOp(const Registry& registry, const std::string& name) {
 }
 
 Status UnknownName(const OpSchema& op, const std::string& word, std::string_view name) {
-  std::vector<std::string_view> names = {"layout", "accumulate"};
+  std::vector<std::string_view> names = {"layout", "outputs", "accumulate"};
   for (const TensorSpec& input : op.inputs) {
     names.push_back(input.name);
   }
@@ -98,8 +98,8 @@ Status UnknownName(const OpSchema& op, const std::string& word, std::string_view
     names.push_back(attribute.name);
   }
   return Wrong(
-      word, "layout, accumulate, or an input or attribute of " + std::string(op.name) + ": " +
-                OneOf(name, names));
+      word, "layout, outputs, accumulate, or an input or attribute of " + std::string(op.name) +
+                ": " + OneOf(name, names));
 }
 
 Status AddAttribute(
@@ -164,27 +164,52 @@ std::vector<std::string_view> GradientsOf(const OpSchema& op) {
   return names;
 }
 
-/// "dW,dB".
-Status AddAccumulated(
-    const OpSchema& op,
+std::vector<std::string_view> OutputsOf(const OpSchema& op) {
+  std::vector<std::string_view> names;
+  for (const TensorSpec& output : op.outputs) {
+    names.push_back(output.name);
+  }
+  return names;
+}
+
+/// Adds the names of "dW,dB" to `listed`; `what` is what is expected, and `known` which there are.
+Status AddNames(
     const std::string& word,
     std::string_view value,
-    ProblemLine* line) {
-  const std::vector<std::string_view> gradients = GradientsOf(op);
+    const std::string& what,
+    const std::vector<std::string_view>& known,
+    std::set<std::string>* listed) {
   while (true) {
     const std::size_t end = std::min(value.find(','), value.size());
     const std::string_view name = value.substr(0, end);
-    if (std::ranges::find(gradients, name) == gradients.end()) {
+    if (std::ranges::find(known, name) == known.end()) {
       return Wrong(
-          word, "gradients of " + std::string(op.name) + ", with commas between: " +
-                    (gradients.empty() ? "there is none" : OneOf(name, gradients)));
+          word, what + ", with commas between: " +
+                    (known.empty() ? "there is none" : OneOf(name, known)));
     }
-    line->accumulated.emplace(name);
+    listed->emplace(name);
     if (end == value.size()) {
       return {};
     }
     value.remove_prefix(end + 1);
   }
+}
+
+/// Dims of an input.
+Status AddInput(
+    const std::string& name,
+    const std::string& word,
+    const std::string& value,
+    ProblemLine* line) {
+  Dims dims;
+  if (value == "scalar") {
+    return Wrong(word, "a tensor with dims: one without any can be recorded, but not made here");
+  }
+  if (!ParseList(value, 'x', &dims)) {
+    return Wrong(word, "dims such as 128x64x56x56");
+  }
+  line->inputs[name] = dims;
+  return {};
 }
 
 Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
@@ -201,17 +226,16 @@ Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
     line->channels_last = value == "NHWC";
     return {};
   }
+  const std::string op_name(op.name);
+  if (name == "outputs") {
+    return AddNames(word, value, "outputs of " + op_name, OutputsOf(op), &line->outputs);
+  }
   if (name == "accumulate") {
-    return AddAccumulated(op, word, value, line);
+    return AddNames(word, value, "gradients of " + op_name, GradientsOf(op), &line->accumulated);
   }
   for (const TensorSpec& input : op.inputs) {
     if (input.name == name) {
-      Dims dims;
-      if (!ParseList(value, 'x', &dims)) {
-        return Wrong(word, "dims such as 128x64x56x56");
-      }
-      line->inputs[name] = dims;
-      return {};
+      return AddInput(name, word, value, line);
     }
   }
   for (const AttributeSpec& attribute : op.attributes) {
@@ -375,9 +399,13 @@ Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, c
   return shapes;
 }
 
-void MarkAccumulated(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs) {
+void SetOutputs(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i].accumulate = line.accumulated.contains(std::string(op.outputs[i].name));
+    const std::string name(op.outputs[i].name);
+    if (!line.outputs.empty() && !line.outputs.contains(name)) {
+      outputs[i] = TensorRef();
+    }
+    outputs[i].accumulate = line.accumulated.contains(name);
   }
 }
 

@@ -21,14 +21,16 @@ namespace gradsmith::tools {
 ///
 /// an op, the name of one of its rows, the dims of its inputs, and attributes. An input that is the
 /// gradient of the forward's output may be left out. The layout is NCHW unless it is said.
-/// "accumulate=dW,dB" names the gradients that are added to what is there: such calls are problems
-/// of their own.
+/// "outputs=dX,dW" names the outputs that are wanted, all unless it is said. "accumulate=dW,dB"
+/// names the gradients that are added to what is there: such calls are problems of their own.
+/// Programs write such lines where GRADSMITH_RECORD is set (core/problem_words.h).
 struct ProblemLine {
   std::string op;
   std::string row;
   std::map<std::string, Dims> inputs;
   std::vector<Attribute> attributes;
   bool channels_last = false;
+  std::set<std::string> outputs;  ///< empty: all
   std::set<std::string> accumulated;
 };
 
@@ -47,8 +49,9 @@ Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Ba
 /// InferShapes works out what the line leaves out.
 Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, const Row& row);
 
-/// MarkAccumulated marks the outputs that the line says are added to.
-void MarkAccumulated(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs);
+/// SetOutputs makes absent the outputs that the line does not want, and marks those that it says
+/// are added to.
+void SetOutputs(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs);
 
 }  // namespace gradsmith::tools
 

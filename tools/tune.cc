@@ -305,7 +305,7 @@ Status Tune(const Problem& problem, const Context& context) {
   }
   const std::vector<ConstTensorRef> const_inputs(inputs.refs().begin(), inputs.refs().end());
   std::vector<TensorRef> written = outputs.refs();
-  MarkAccumulated(op, problem.line, written);
+  SetOutputs(op, problem.line, written);
   return kernel->Prepare(
       context, std::span<const ConstTensorRef>(const_inputs), std::span<const TensorRef>(written));
 }

@@ -54,11 +54,13 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
         for dims, element_type, held in zip(parsed["inputs"], _types_of(parsed), _held(parsed), strict=True)
     ]
 
+    keywords = {**parsed["attributes"], "outputs": parsed["outputs"]}
+
     def call() -> None:
-        function(*inputs, **parsed["attributes"])
+        function(*inputs, **keywords)
         wait()
 
-    outputs = function(*inputs, **parsed["attributes"])
+    outputs = function(*inputs, **keywords)
     wait()
     moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(outputs)
     operations = _operations(parsed, inputs, outputs)
@@ -96,9 +98,10 @@ def _bytes_of(arrays: Any) -> int:
 
 
 def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> float:
-    """How many operations of arithmetic the call makes; 0 where ops.yaml does not say."""
+    """How many operations of arithmetic the call makes; 0 where ops.yaml, which counts those of all outputs, does not
+    say."""
     count, op = OPERATIONS.get(parsed["op"]), _op(parsed["op"])
-    if count is None or outputs is None:
+    if count is None or outputs is None or any(one is None for one in outputs):
         return 0
     tensors = zip((*op.inputs, *op.outputs), (*inputs, *outputs), strict=True)
     dims = {tensor.name: array.shape for tensor, array in tensors if hasattr(array, "shape")}

@@ -87,7 +87,7 @@ void TuneProblem(const nb::str& text, Policies& policies, int index, bool is_cud
   Arguments arguments(**row, line->channels_last, device);
   const std::vector<TensorRef> inputs = arguments.Make(op.inputs, shapes->inputs);
   std::vector<TensorRef> outputs = arguments.Make(op.outputs, shapes->outputs);
-  tools::MarkAccumulated(op, *line, outputs);
+  tools::SetOutputs(op, *line, outputs);
   const std::vector<ConstTensorRef> read(inputs.begin(), inputs.end());
   const Context context = policies.On(device, nullptr);
   Check(WithoutLock([&] {
@@ -114,7 +114,8 @@ struct AttributeToPython {
   }
 };
 
-/// The problem that a line describes: its operator, row, layout, dims of all inputs, attributes.
+/// The problem that a line describes: its operator, row, layout, dims of all inputs, the outputs
+/// that are wanted, attributes.
 nb::dict ParseProblem(const nb::str& text) {
   const Registry& registry = BuiltinRegistry();
   const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, TextOf(text));
@@ -130,6 +131,12 @@ nb::dict ParseProblem(const nb::str& text) {
   for (const Dims& dims : shapes->inputs) {
     inputs.append(AttributeToPython::ToPython(dims));
   }
+  nb::list outputs;
+  for (const TensorSpec& output : (*row)->op->outputs) {
+    if (line->outputs.empty() || line->outputs.contains(std::string(output.name))) {
+      outputs.append(nb::str(output.name.data(), output.name.size()));
+    }
+  }
   nb::dict attributes;
   for (const Attribute& attribute : line->attributes) {
     attributes[attribute.name.c_str()] = std::visit(AttributeToPython{}, attribute.value.variant());
@@ -139,6 +146,7 @@ nb::dict ParseProblem(const nb::str& text) {
   problem["row"] = line->row;
   problem["channels_last"] = line->channels_last;
   problem["inputs"] = inputs;
+  problem["outputs"] = nb::tuple(outputs);
   problem["attributes"] = attributes;
   return problem;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/accumulate.h"
+#include "core/call_recorder.h"
 #include "core/exceptions.h"
 #include "core/list_schema.h"
 #include "core/stub.h"
@@ -103,6 +104,9 @@ Status Call(
     std::span<const TensorRef> outputs) {
   const Status status = internal::CatchExceptions(
       [&] { return ValidateAndRun(row, context, attributes, inputs, outputs); });
+  if (status.ok()) {
+    internal::CallRecorder::Note(row, attributes, inputs, outputs);
+  }
   return internal::WithRow(row, status);
 }
 

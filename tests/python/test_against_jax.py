@@ -341,9 +341,7 @@ def test_every_operator_is_compared() -> None:
     compared |= {"MaxPool", "MaxPoolXYGrad", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}
     compared |= {"GlobalMaxPool", "GlobalMaxPoolGrad", "GlobalAveragePool", "GlobalAveragePoolGrad"}
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
-    compared |= {
-        op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}
-    }
+    compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}}
     compared |= {*NORMS, *[f"{name}Grad" for name in NORMS]}
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -111,7 +111,7 @@ def test_a_file_that_is_not_there_is_named(tune: Tune, tmp_path: Path) -> None:
         ("ConvGrad half X", "'X': expected <name>=<value>"),
         ("ConvGrad half X=1xx3", "'X=1xx3': expected dims such as 128x64x56x56"),
         ("ConvGrad half X=1x1x1x1x1x1x1x1x1", "'X=1x1x1x1x1x1x1x1x1': expected dims such as 128x64x56x56"),
-        ("ConvGrad half Z=1x3", "'Z=1x3': expected layout, accumulate, or an input or attribute of ConvGrad"),
+        ("ConvGrad half Z=1x3", "'Z=1x3': expected layout, outputs, accumulate, or an input or attribute of ConvGrad"),
         ("ConvGrad half pads=1,x", "'pads=1,x': expected up to eight whole numbers with commas between"),
         ("ConvGrad half group=1.5", "'group=1.5': expected a whole number"),
         (
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_there_is_named(tune: Tune, tmp_path: Path) -> None:
         ("Conv half accumulate=Y", "'accumulate=Y': expected gradients of Conv, with commas between: there is none"),
         ("ConvGrad half layout=NCWH", "'layout=NCWH': expected NCHW or NHWC"),
         ("BatchNormalization half epsilon=tiny", "'epsilon=tiny': expected a number"),
-        ("ConvGrad half stride=2,2", "of ConvGrad: layout, accumulate, dY, X, W, kernel_shape, strides, pads, "),
+        ("ConvGrad half stride=2,2", "of ConvGrad: layout, outputs, accumulate, dY, X, W, kernel_shape, strides, pads, "),
         ("ConvGrad half stride=2,2", "; did you mean 'strides'?"),
         ("ConvGrad half X=1x3x8x8", "ConvGrad[half] on cuda (ops.yaml:"),
         ("ConvGrad half X=1x3x8x8", "): input W is absent; it is required"),

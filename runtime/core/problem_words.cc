@@ -1,0 +1,200 @@
+#include "core/problem_words.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/held_shape.h"
+#include "core/list_schema.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+/// Not as printf writes it, which has for a point what the program's locale has.
+template <typename Number>
+std::string NumberText(Number number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+template <typename Number>
+std::string ListText(const BasicList<Number>& list, char separator) {
+  std::string text;
+  for (const Number value : list) {
+    text += (text.empty() ? "" : std::string(1, separator)) + NumberText(value);
+  }
+  return text;
+}
+
+std::string DimsText(const Dims& dims) {
+  return dims.empty() ? "scalar" : ListText(dims, 'x');
+}
+
+/// Whether a text is one word of a line; those of attributes are names.
+bool IsWord(std::string_view text) {
+  return std::ranges::all_of(text, [](char character) {
+    return (character >= '0' && character <= '9') || (character >= 'A' && character <= 'Z') ||
+           (character >= 'a' && character <= 'z') || character == '_' || character == '-' ||
+           character == '.';
+  });
+}
+
+std::string ValueText(std::int64_t value) {
+  return NumberText(value);
+}
+std::string ValueText(double value) {
+  return NumberText(value);
+}
+std::string ValueText(bool value) {
+  return value ? "true" : "false";
+}
+std::string ValueText(const IntList& value) {
+  return ListText(value, ',');
+}
+std::string ValueText(const FloatList& value) {
+  return ListText(value, ',');
+}
+std::string ValueText(const std::string& value) {
+  return value;
+}
+
+/// The value of a field; none where it is absent.
+template <typename T>
+std::optional<std::string> FieldText(const AttributeSpec& spec, const std::byte* field) {
+  if (!spec.optional) {
+    return ValueText(*reinterpret_cast<const T*>(field));
+  }
+  const auto& value = *reinterpret_cast<const std::optional<T>*>(field);
+  return value ? std::optional(ValueText(*value)) : std::nullopt;
+}
+
+std::optional<std::string> AttributeText(const AttributeSpec& spec, const void* attributes) {
+  const std::byte* field = static_cast<const std::byte*>(attributes) + spec.offset;
+  switch (spec.kind) {
+    case AttributeKind::kInt:
+      return FieldText<std::int64_t>(spec, field);
+    case AttributeKind::kFloat:
+      return FieldText<double>(spec, field);
+    case AttributeKind::kInts:
+      return FieldText<IntList>(spec, field);
+    case AttributeKind::kBool:
+      return FieldText<bool>(spec, field);
+    case AttributeKind::kFloats:
+      return FieldText<FloatList>(spec, field);
+    case AttributeKind::kString:
+      return FieldText<std::string>(spec, field);
+    case AttributeKind::kEnum:
+      break;
+  }
+  return std::string(spec.choices[static_cast<std::size_t>(*field)]);
+}
+
+/// " name=value", or nothing of a default; none where the attribute has no words.
+std::optional<std::string>
+AttributeWord(const AttributeSpec& spec, const void* attributes, const void* defaults) {
+  const std::optional<std::string> value = AttributeText(spec, attributes);
+  if (!value || value == AttributeText(spec, defaults)) {
+    return "";
+  }
+  if (value->empty() || (spec.kind == AttributeKind::kString && !IsWord(*value))) {
+    return std::nullopt;
+  }
+  return " " + std::string(spec.name) + "=" + *value;
+}
+
+/// The dims of an argument, or those that it holds.
+std::string ArgumentText(const TensorSpec& spec, const ConstTensorRef& tensor) {
+  if (spec.shape_of.empty()) {
+    return DimsText(tensor.dims);
+  }
+  const Result<Dims> held = HeldShape(spec, tensor);
+  return held.ok() ? DimsText(*held) : "";
+}
+
+void AddInputs(
+    const OpSchema& op,
+    std::span<const ConstTensorRef> inputs,
+    std::size_t list_length,
+    std::string* line) {
+  std::size_t place = 0;
+  for (const TensorSpec& spec : op.inputs) {
+    const std::size_t count = spec.list.empty() ? 1 : list_length;
+    std::string text;
+    for (std::size_t i = place; i < std::min(place + count, inputs.size()); ++i) {
+      if (inputs[i].present) {
+        text += (text.empty() ? "" : ",") + ArgumentText(spec, inputs[i]);
+      }
+    }
+    place += count;
+    if (!text.empty()) {
+      *line += " " + std::string(spec.name) + "=" + text;
+    }
+  }
+}
+
+/// Whether the first image among the inputs has its channels innermost, and not in NCHW as well.
+bool IsChannelsLast(std::span<const ConstTensorRef> inputs) {
+  const auto image = std::ranges::find_if(
+      inputs, [](const ConstTensorRef& input) { return input.present && input.dims.size() > 2; });
+  return image != inputs.end() && image->strides == ChannelsLastStrides(image->dims) &&
+         image->strides != ContiguousStrides(image->dims);
+}
+
+/// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. Those of
+/// lists belong together and are not told apart.
+void AddOutputs(const OpSchema& op, std::span<const TensorRef> outputs, std::string* line) {
+  std::string present;
+  std::string accumulated;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(outputs.size(), op.outputs.size()); ++i) {
+    const std::string name(op.outputs[i].name);
+    if (outputs[i].present) {
+      present += (present.empty() ? "" : ",") + name;
+      count += 1;
+    }
+    if (outputs[i].present && outputs[i].accumulate) {
+      accumulated += (accumulated.empty() ? "" : ",") + name;
+    }
+  }
+  *line += count < op.outputs.size() ? " outputs=" + present : "";
+  *line += accumulated.empty() ? "" : " accumulate=" + accumulated;
+}
+
+}  // namespace
+
+std::string ProblemWords(
+    const Row& row,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const OpSchema& op = *row.op;
+  std::string line = std::string(op.name) + " " + std::string(row.name);
+  std::size_t list_length = 0;
+  if (op.has_lists) {
+    const Result<int> length = ListLength(op, inputs.size(), outputs.size());
+    list_length = length.ok() ? static_cast<std::size_t>(*length) : 0;
+  }
+  AddInputs(op, inputs, list_length, &line);
+  const std::shared_ptr<void> defaults = op.attributes.empty() ? nullptr : op.make_attributes();
+  for (const AttributeSpec& spec : op.attributes) {
+    const std::optional<std::string> word = AttributeWord(spec, attributes, defaults.get());
+    if (!word) {
+      return "";
+    }
+    line += *word;
+  }
+  line += IsChannelsLast(inputs) ? " layout=NHWC" : "";
+  if (!op.has_lists) {
+    AddOutputs(op, outputs, &line);
+  }
+  return line;
+}
+
+}  // namespace gradsmith::internal
