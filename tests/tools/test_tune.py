@@ -121,7 +121,10 @@ def test_a_file_that_is_not_there_is_named(tune: Tune, tmp_path: Path) -> None:
         ("ConvGrad half accumulate=", "'accumulate=': expected gradients of ConvGrad"),
         ("ConvGrad half accumulate=dW,", "'accumulate=dW,': expected gradients of ConvGrad"),
         ("Conv half accumulate=Y", "'accumulate=Y': expected gradients of Conv, with commas between: there is none"),
-        ("ConvGrad half outputs=dW,dY", "'outputs=dW,dY': expected outputs of ConvGrad, with commas between: dX, dW, dB"),
+        (
+            "ConvGrad half outputs=dW,dY",
+            "'outputs=dW,dY': expected outputs of ConvGrad, with commas between: dX, dW, dB",
+        ),
         ("ConvGrad half X=scalar", "'X=scalar': expected a tensor with dims"),
         ("ConvGrad half layout=NCWH", "'layout=NCWH': expected NCHW or NHWC"),
         ("BatchNormalization half epsilon=tiny", "'epsilon=tiny': expected a number"),
