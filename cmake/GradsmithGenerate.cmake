@@ -12,7 +12,7 @@ endif()
 gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [LIBRARY <name>] [KERNELS <folder>] SHARDS <number>
-#                    [WITHOUT <kind>...] LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
+#                    [SELECTION <option>... DEPENDS <file>...] [WITHOUT <kind>...] LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
 #
 # Generates the operators of a schema into a folder of the build tree.
 #
@@ -23,6 +23,8 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   LIBRARY          namespace of the operators and of the kernels beside the library's; gradsmith by default
 #   KERNELS          folder with the kernels of families beside the library's; none by default
 #   SHARDS           number of source files that the operators are spread over
+#   SELECTION        options of the generator that say which rows there are; all by default
+#   DEPENDS          what these options are read from
 #   WITHOUT          what is not written: docs, tests
 #   LIBRARY_SOURCES  variable that receives the sources of the library
 #   KERNEL_SOURCES   variable that receives the sources of its CUDA kernels, of which there are as many
@@ -33,7 +35,8 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 # folder, so that a build after the folder was deleted makes it anew.
 function(gradsmith_generate)
   cmake_parse_arguments(
-    PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;LIBRARY;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES" "WITHOUT")
+    PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;LIBRARY;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES"
+    "SELECTION;DEPENDS;WITHOUT")
   if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
     message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
   endif()
@@ -60,7 +63,7 @@ function(gradsmith_generate)
   gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
   list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
 
-  set(options "")
+  set(options ${ARG_SELECTION})
   foreach(kind IN LISTS ARG_WITHOUT)
     list(APPEND options --without "${kind}")
   endforeach()
@@ -119,7 +122,7 @@ function(gradsmith_generate)
     OUTPUT "${stamp}"
     BYPRODUCTS ${library_sources} ${formula_headers} ${kernel_sources} ${test_sources} ${headers} "${manifest}" "${included_list}"
     COMMAND ${generate}
-    DEPENDS "${ARG_SCHEMA}" ${included} ${generator_files}
+    DEPENDS "${ARG_SCHEMA}" ${included} ${ARG_DEPENDS} ${generator_files}
     COMMENT "Generating the operators of ${schema_name}"
     VERBATIM)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")

@@ -21,7 +21,7 @@ install(EXPORT gradsmith-targets NAMESPACE gradsmith:: DESTINATION "${gradsmith_
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/gradsmith-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config.cmake"
   INSTALL_DESTINATION "${gradsmith_package_dir}"
-  PATH_VARS gradsmith_data_dir
+  PATH_VARS gradsmith_data_dir CMAKE_INSTALL_INCLUDEDIR
   NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/gradsmith-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)
@@ -61,7 +61,7 @@ install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
 
 # What gradsmith_add_ops needs besides: the headers that generated sources and kernels include, which are no part of the
 # interface, and what generated tests are linked with. The generator reads there what each kernel takes.
-foreach(module AddOps Folders Generate Kernels)
+foreach(module AddOps Folders Generate Kernels Select)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/Gradsmith${module}.cmake" DESTINATION "${gradsmith_package_dir}")
 endforeach()
 install(FILES "${CMAKE_CURRENT_LIST_DIR}/kernel_images.cc.in" "${CMAKE_CURRENT_LIST_DIR}/kernel_images.h.in"

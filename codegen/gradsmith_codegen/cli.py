@@ -18,7 +18,19 @@ from .diagnostics import counted
 from .files import Changes, write_list
 from .model import Backend, Schema
 from .text import printable
-from .verbs import EPILOG, FAILED, INTERNAL, OK, Refused, kernels, load, run_verb, schema_arguments
+from .verbs import (
+    EPILOG,
+    FAILED,
+    INTERNAL,
+    OK,
+    Refused,
+    kernels,
+    load,
+    load_selected,
+    run_verb,
+    schema_arguments,
+    selection_options,
+)
 
 MAX_SHARDS = 999
 
@@ -82,13 +94,15 @@ def _generate(options: argparse.Namespace) -> int:
     from .plan import make_plan
     from .render import templates
 
-    schema = load(options)
+    schema = load_selected(options)
     if not schema:
         return FAILED
     if not schema.ops:
         raise Refused(f"{printable(str(options.schema))} declares no operators")
     found = kernels(options)
-    plan = make_plan(schema, options.shards, Library(options.library, found.own_families))
+    plan = make_plan(
+        schema, options.shards, Library(options.library, found.own_families, bool(schema.all_ops))
+    )
     if options.check:
         difference = output.compare(options.out, plan, without=options.without)
         sys.stdout.write(difference)
@@ -133,7 +147,7 @@ def _row_counts(schema: Schema) -> str:
 
 
 def _list(options: argparse.Namespace) -> int:
-    schema = load(options)
+    schema = load_selected(options)
     if not schema:
         return FAILED
     tables.show(_rows(schema), options.format == "json")
@@ -183,12 +197,14 @@ def add_verbs(commands: argparse._SubParsersAction[Any]) -> None:
     )
     listing.set_defaults(run=run_verb, work=_list, verb="list", has_result=True)
     schema_arguments(listing, ("table", "json"), "how the rows are shown")
+    selection_options(listing)
     schema_verbs.add(commands)
 
 
 def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_verb, work=_generate, verb="generate", parser=parser)
     schema_arguments(parser, ("text", "json"), "how faults are shown")
+    selection_options(parser)
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of the generated files"
     )
@@ -206,10 +222,10 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--without",
-        choices=("docs", "tests"),
+        choices=("docs", "python", "tests"),
         action="append",
         default=[],
-        help="write no reference pages, or no tests; may be repeated",
+        help="write no reference pages, no Python or no tests; may be repeated",
     )
     parser.add_argument("--stamp", type=Path, metavar="FILE", help="file to touch once all files are written")
     parser.add_argument(

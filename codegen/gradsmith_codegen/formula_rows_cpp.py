@@ -63,7 +63,7 @@ class Functor:
 
 
 # What kernels call the element types, and C++.
-_SUFFIXES = {
+SUFFIXES = {
     DataType.FLOAT: ("f32", "float"),
     DataType.DOUBLE: ("f64", "double"),
     DataType.MLFLOAT16: ("f16", "__half"),
@@ -78,8 +78,8 @@ def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
     found: dict[str, tuple[str, list[str]]] = {}
     for row in op.rows:
         bound = dict(row.types)
-        first = _SUFFIXES[bound_type(bound, schedule.first)]
-        second = _SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
+        first = SUFFIXES[bound_type(bound, schedule.first)]
+        second = SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
         suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
         types = [first[1]] if first == second and not has_columns else [first[1], second[1]]
         macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"

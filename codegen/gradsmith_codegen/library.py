@@ -14,6 +14,8 @@ class Library:
         frozenset()
     )  # of kernels, those that are in its namespace and not the runtime's
 
+    is_selection: bool = False  # of the runtime's own operators
+
     @property
     def is_builtin(self) -> bool:
         return self.name == "gradsmith"
@@ -26,7 +28,7 @@ class Library:
     @property
     def image_prefix(self) -> str:
         """What the names of images of CUDA kernels begin with, so that those of two libraries differ."""
-        return "" if self.is_builtin else f"{self.name}_"
+        return "selected_" if self.is_selection else "" if self.is_builtin else f"{self.name}_"
 
     @property
     def runtime(self) -> str:

@@ -463,6 +463,7 @@ class Schema:
     domain: str
     since_version: int
     ops: tuple[Op, ...] = field(default=())
+    all_ops: tuple[Op, ...] = field(default=())  # with those that were not selected; empty where all were
 
     @property
     def file(self) -> Text:

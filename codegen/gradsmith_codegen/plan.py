@@ -19,6 +19,7 @@ from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
 from .formula_steps import Steps, steps_of
 from .library import BUILTIN, Library
+from .selection import type_of
 from .text import Text, cpp_comment
 
 NamedShapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -456,6 +457,12 @@ class OpPlan:
     def shape_indices(self) -> dict[str, int]:
         return {text: i for i, text in enumerate(self.shapes)}
 
+    @property
+    def map_kernels(self) -> list[list[str]]:
+        """For each type of the rows of a map what kernels call it, and C++."""
+        types = dict.fromkeys([type_of(row.row) for row in self.rows])
+        return [list(formula_rows_cpp.SUFFIXES[one]) for one in types]
+
     def attributes_of(self, case: model.Case) -> list[tuple[model.Attribute, model.AttributeValue]]:
         """What the case sets, in the order of the attributes struct."""
         given = dict(case.attributes)
@@ -492,8 +499,9 @@ class PlaceFinder(dict[int, Place]):
     def __init__(self, schema: model.Schema) -> None:
         super().__init__()
         self._files = schema.files
-        self._lines = [op.line for op in schema.ops]
-        self._names = [op.name for op in schema.ops]
+        ops = schema.all_ops or schema.ops
+        self._lines = [op.line for op in ops]
+        self._names = [op.name for op in ops]
 
     def __missing__(self, line: int) -> Place:
         index = max(0, bisect_right(self._lines, line) - 1)
@@ -536,6 +544,18 @@ class Plan:
         """The namespaces of the ops in whose entries the schema has rows of these ops."""
         return sorted({row.place.stub for op in ops for row in op.rows})
 
+    @cached_property
+    def other_entries(self) -> list[tuple[str, Text, int]]:
+        """Of operators that were not selected, in whose entries rows stand: namespace, file and line."""
+        selected = {op.name for op in self.ops}
+        stubs = {row.place.stub for op in self.ops for row in op.rows if row.place.entry not in selected}
+        files = self.schema.files
+        return [
+            (stub_of(op.name), files.at(op.line).name, files.line(op.line))
+            for op in self.schema.all_ops
+            if stub_of(op.name) in stubs
+        ]
+
     @staticmethod
     def names(ops: list[OpPlan]) -> list[str]:
         return sorted({name for op in ops for name in op.names})
@@ -557,6 +577,10 @@ class Plan:
         for op in self.ops:
             gradients.setdefault(op.op.gradient_of, []).append(op)
         return gradients
+
+    @property
+    def is_selection(self) -> bool:
+        return self.library.is_selection
 
     def shard(self, index: int) -> list[OpPlan]:
         return [op for op in self.ops if op.shard == index]

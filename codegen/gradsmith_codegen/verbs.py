@@ -58,6 +58,18 @@ def load(options: argparse.Namespace) -> Schema | None:
     return schema
 
 
+def load_selected(options: argparse.Namespace) -> Schema | None:
+    """The same, with the rows that are selected."""
+    from .selection import Selection, select, selectors_of_problems
+
+    selectors = list(options.only)
+    for path in options.problems:
+        selectors += selectors_of_problems(path)
+    selection = Selection(tuple(selectors), tuple(options.type), tuple(options.backend))
+    schema = load(options)
+    return select(schema, selection) if schema and selection else schema
+
+
 def kernels(options: argparse.Namespace) -> KernelHeaders:
     return KernelHeaders([*options.kernels, RUNTIME], options.library)
 
@@ -128,6 +140,25 @@ def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], he
     )
     parser.add_argument(
         "--json", dest="format", action="store_const", const="json", help="the same as --format json"
+    )
+
+
+def selection_options(parser: argparse.ArgumentParser) -> None:
+    """Which rows there are: all, unless these say otherwise."""
+    group = parser.add_argument_group("selection", "of all rows those alone; each option may be repeated")
+    for name, metavar, told in (
+        ("--only", "OP[:ROW]", "an operator, or one of its rows"),
+        ("--type", "TYPE", "an element type, of operators whose rows are not named"),
+        ("--backend", "BACKEND", "a backend"),
+    ):
+        group.add_argument(name, action="append", default=[], metavar=metavar, help=told)
+    group.add_argument(
+        "--problems",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the rows of problems, in lines as tune and bench read them",
     )
 
 

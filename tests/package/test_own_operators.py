@@ -2,65 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from build_tree import REPOSITORY, SCRATCH
+from page_project import Page, configure_fails, sh
 
-PAGE = (REPOSITORY / "docs/own-operators.md").read_text()
-BLOCK = r"```{}\n(.*?)```"
-
-
-def block(language: str) -> str:
-    (text,) = re.findall(BLOCK.format(language), PAGE, re.DOTALL)
-    return str(text)
-
-
-def write_files(folder: Path) -> None:
-    """Those that the page shows under their names."""
-    files = re.findall(r"`([\w./]+)`:\n\n" + BLOCK.format(r"\w+"), PAGE, re.DOTALL)
-    for name, text in files:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def sh(commands: str, folder: Path, prefix: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(
-        ["bash", "-e", "-c", commands],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "PREFIX": str(prefix)},
-        check=False,
-        text=True,
-        capture_output=True,
-    )
+PAGE = Page("own-operators.md")
 
 
 @pytest.fixture(scope="module")
-def project(prefix: Path) -> Path:
-    folder = SCRATCH / "package/own_operators"
-    shutil.rmtree(folder, ignore_errors=True)
-    write_files(folder)
-    return folder
+def project() -> Path:
+    return PAGE.project("own_operators")
 
 
 @pytest.fixture(scope="module")
 def built(project: Path, prefix: Path) -> str:
     """What the page's commands print."""
-    result = sh(block("sh"), project, prefix)
+    result = sh(PAGE.block("sh"), project, prefix)
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
     return result.stdout
 
 
 def test_the_page_does_what_it_says(built: str) -> None:
     assert "100% tests passed" in built
-    assert built.endswith(block("text"))
+    assert built.endswith(PAGE.block("text"))
 
 
 def test_pages_of_the_operators_are_written(built: str, project: Path) -> None:
@@ -109,7 +76,7 @@ def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Pa
         assert right in text
         (project / name).write_text(text.replace(right, wrong))
     result = sh("cmake --build build --parallel 2 && build/mylib_tests --backend=cpu --gtest_brief=1", project, prefix)
-    write_files(project)
+    PAGE.write_files(project)
     failed = set(re.findall(r"\[  FAILED  \] ([\w.]+)/", result.stdout))
     assert {"CubeGrad.Gradient", "RunningSum.Exact"} <= failed
     assert not any(name.startswith("Cube.") for name in failed)
@@ -134,9 +101,5 @@ def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Pa
     ],
 )
 def test_wrong_calls_are_told(prefix: Path, tmp_path: Path, call: str, message: str) -> None:
-    write_files(tmp_path)
-    head = "cmake_minimum_required(VERSION 3.25)\nproject(p LANGUAGES CXX)\nfind_package(gradsmith REQUIRED)\n"
-    (tmp_path / "CMakeLists.txt").write_text(head + call + "\n")
-    result = sh('cmake -S . -B build -DCMAKE_PREFIX_PATH="$PREFIX"', tmp_path, prefix)
-    assert result.returncode != 0
-    assert message in " ".join(result.stderr.split())
+    PAGE.write_files(tmp_path)
+    assert message in configure_fails(call, tmp_path, prefix)

@@ -1,0 +1,118 @@
+"""docs/selection.md, word for word; and that the library of a selection holds nothing else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from gradsmith_codegen import images
+from page_project import Page, configure_fails, sh
+
+PAGE = Page("selection.md")
+# Handwritten kernels alone, whose images lie in the library: nvcc has nothing to do.
+WITH_CUDA = """
+if(GRADSMITH_PACKAGE_HAS_CUDA)
+  gradsmith_select(softmax OPS Softmax:half BACKENDS cuda ARCHITECTURES 90-real)
+endif()
+"""
+
+
+@pytest.fixture(scope="module")
+def project() -> Path:
+    folder = PAGE.project("selection")
+    with (folder / "CMakeLists.txt").open("a") as file:
+        file.write(WITH_CUDA)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(project: Path, prefix: Path) -> str:
+    """What the page's commands print."""
+    result = sh(PAGE.block("sh"), project, prefix)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-4000:]
+    return result.stdout
+
+
+def symbols(archive: Path) -> str:
+    return subprocess.run(["nm", "-C", str(archive)], check=True, text=True, capture_output=True).stdout
+
+
+def sections(archive: Path) -> str:
+    return subprocess.run(["objdump", "-hw", str(archive)], check=True, text=True, capture_output=True).stdout
+
+
+def images_in(archive: Path) -> set[str]:
+    return set(re.findall(r"\.rodata\.gradsmith_image_(\w+)", sections(archive)))
+
+
+def test_the_page_does_what_it_says(built: str) -> None:
+    assert built.endswith(PAGE.block("text"))
+    assert re.search(r"gradsmith_select\(mylib\): [0-9.]+ MB of [0-9.]+ MB, no images of kernels\n", built)
+
+
+def test_no_other_kernel_is_in_the_archive(built: str, project: Path) -> None:
+    archive = project / "build/libmylib.a"
+    names = symbols(archive)
+    assert set(re.findall(r"gradsmith::generated::(\w+)_stub::kRows", names)) == {
+        "conv_grad",
+        "relu_grad",
+        "softmax_grad",
+    }
+    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", names)) == {
+        "conv::ConvGrad",
+        "softmax::SoftmaxGrad",
+    }
+    assert set(re.findall(r"gradsmith::generated::(\w+)Formula\b", names)) == {"ReluGrad"}
+    assert images_in(archive) == set()
+
+
+def test_a_build_after_a_build_links_nothing(built: str, project: Path, prefix: Path) -> None:
+    output = sh("cmake --build build", project, prefix).stdout
+    assert "Linking" not in output
+    assert "Building" not in output
+
+
+def test_a_changed_file_of_problems_selects_anew(built: str, project: Path, prefix: Path) -> None:
+    def rows_of_double() -> int:
+        assert sh("cmake --build build --target mylib_generate", project, prefix).returncode == 0
+        return (project / "build/gradsmith/mylib/src/ops_shard_0.cc").read_text().count('.name = "double"')
+
+    problems = project / "problems.txt"
+    text = problems.read_text()
+    before = rows_of_double()
+    problems.write_text(text + "ConvGrad double X=1x1x3x3 W=1x1x1x1\n")
+    assert rows_of_double() == before + 1
+    problems.write_text("ConvGrad dobule X=8x3x9x9 W=4x3x3x3\n")
+    result = sh("cmake --build build --target mylib_generate", project, prefix)
+    problems.write_text(text)
+    assert result.returncode != 0
+    said = " ".join(result.stderr.split())
+    assert "there is no row of operator 'ConvGrad' called 'dobule'; did you mean 'double'?" in said
+    assert rows_of_double() == before
+
+
+def test_cuda_kernels_are_kept_for_some_architectures(built: str, project: Path, tmp_path: Path) -> None:
+    archive = project / "build/libsoftmax.a"
+    if not archive.exists():
+        pytest.skip("the installed library has no CUDA backend")
+    assert "softmax_rows" in images_in(archive)
+    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|pool|formulas|layer_norm", name)}
+    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", symbols(archive))) == {"softmax::Softmax"}
+    image = tmp_path / "image"
+    dump = f"--dump-section=.rodata.gradsmith_image_softmax_rows={image}"
+    command = ["objcopy", dump, str(project / "build/gradsmith/softmax/softmax.o"), str(tmp_path / "copy.o")]
+    subprocess.run(command, check=True)
+    assert {(one.architecture, one.kind) for one in images.entries(image.read_bytes())} == {(90, "real")}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("gradsmith_select(mylib OPS ConvGard)", "there is no operator 'ConvGard'; did you mean 'ConvGrad'?"),
+        ("gradsmith_select(mylib OP ConvGrad)", "does not take 'OP;ConvGrad'"),
+    ],
+)
+def test_wrong_calls_are_told(prefix: Path, tmp_path: Path, call: str, message: str) -> None:
+    assert message in configure_fails(call, tmp_path, prefix)
