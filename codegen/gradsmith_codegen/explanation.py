@@ -100,6 +100,7 @@ class Explanation:
     sources: dict[str, str]
     operations: str  # empty where the schema does not say
     special_values: SpecialValues | None
+    notes: list[str]  # on NaN and zeros
 
     def data(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -143,6 +144,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         sources={backend.value: _source(op, patterns) for backend in one.backends},
         operations=plain(one.operations.text) if one.operations else "",
         special_values=special_values.of(one),
+        notes=special_values.notes(one),
     )
 
 

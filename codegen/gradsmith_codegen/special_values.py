@@ -91,6 +91,24 @@ def shown(number: float) -> str:
     return f"{number + 0.0:.{_DIGITS}g}"  # without the sign of zero
 
 
+def notes(op: Op) -> list[str]:
+    """Sentences on what formulas make of NaN and of zeros, by the functions that they have."""
+    applied = [part for tree in _trees(op) for part in parts(tree) if isinstance(part, Apply)]
+    used = {part.function.name for part in applied}
+    found = ["A comparison with NaN does not hold."] if any(map(_is_comparison, applied)) else []
+    if "where" in used:
+        found.append("What `where` does not select does no harm, be it infinite or NaN.")
+    if used & {"min", "max"}:
+        found.append("`min` and `max` of NaN and a number are NaN.")
+    if used & {"mul0", "div0"}:
+        found.append("`mul0` and `div0` are 0 where their first argument is, whatever the second is.")
+    if "pow" in used:
+        found.append("`pow(a, 0)` and `pow(1, b)` are 1, of NaN too.")
+    if op.formulas and not found:
+        found.append("NaN comes out wherever it is read.")
+    return found
+
+
 # ----------------------------------------------------------------------------------------------------
 # Values
 

@@ -16,6 +16,11 @@ from gradsmith_codegen.reference import Page, pages
 
 INDEX = "generated/docs/README.md"
 SUPPORT = "docs/support/README.md"
+_CONVOLUTIONS = (
+    "What is NaN or infinite reaches the results that have a product with it, and on a GPU, unless the policy "
+    "`exact_padding` is set, "
+    "[may reach others at borders](../../docs/cuda.md#what-is-not-finite-at-borders)."
+)
 _NO_PATTERN = "own"  # what the filter calls a kernel on no pattern
 
 
@@ -35,6 +40,8 @@ def sources(root: Path) -> dict[str, str]:
 
 def _page(page: Page, figures: list[measured.Measured], support: str) -> str:
     lines = [page.text.rstrip()]
+    if page.about.kernel.startswith("conv::"):
+        lines += ["", "## Values that are not finite", "", _CONVOLUTIONS]
     cells = cells_of(page.about.op, support)
     if cells:
         lines += ["", "## Which source serves which cell", "", *cells, ""]

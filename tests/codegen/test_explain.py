@@ -230,6 +230,22 @@ def test_no_values_of_what_is_no_function_of_one_number(plan: Plan, op: str) -> 
     assert of(plan, op).special_values is None
 
 
+@pytest.mark.parametrize(
+    ("op", "told"),
+    [
+        ("Tanh", ["NaN comes out wherever it is read."]),
+        ("MaxGrad", ["A comparison with NaN does not hold.", "What `where` does not select does no harm, be it"]),
+        ("Clip", ["`min` and `max` of NaN and a number are NaN."]),
+        ("SqrtGrad", ["`mul0` and `div0` are 0 where their first argument is, whatever the second is."]),
+        ("Pow", ["`pow(a, 0)` and `pow(1, b)` are 1, of NaN too."]),
+        ("SoftmaxGrad", []),
+    ],
+)
+def test_notes(plan: Plan, op: str, told: list[str]) -> None:
+    found = of(plan, op).notes
+    assert [note[: len(start)] for note, start in zip(found, told, strict=True)] == told
+
+
 # ----------------------------------------------------------------------------------------------------
 # LaTeX
 
