@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from .faults import listing
 from .formula_misfit import of_entry
 from .formula_schedule import Role, Schedule
 from .model import Op, Symbol, Tensor
@@ -32,9 +33,8 @@ class NamedOperand:
 class NamedDims:
     names: tuple[str, ...]
     lead: str  # the argument whose dims they are
+    lead_operand: int  # its number among inputs and outputs
     lengths: list[str]  # in C++
-    of_row: str  # a set of names in C++
-    operands: list[NamedOperand]
     counts: list[tuple[str, str]]  # of places: the dims, and their set in C++
 
     @property
@@ -42,29 +42,51 @@ class NamedDims:
         return list(zip(self.names, self.lengths, strict=True))
 
     @property
-    def inputs(self) -> list[NamedOperand]:
-        """Those that are read, of a map."""
-        return [one for one in self.operands if not one.is_output]
-
-    @property
     def reads_attributes(self) -> bool:
         return any("given." in length for length in self.lengths)
 
+    def set_of(self, dims: Iterable[str]) -> str:
+        """In C++."""
+        return _set(dims, self.names)
 
-def named_dims(op: Op, schedule: Schedule) -> NamedDims:
-    """Raises Misfit."""
-    whole = schedule.whole
+
+def named_dims(op: Op, schedules: Sequence[Schedule]) -> NamedDims:
+    """Of an operator's passes, one of which reads a tensor with all dims. Raises Misfit."""
+    of_arguments = [one for one in schedules if one.lead in (*op.inputs, *op.outputs)]
+    largest = max(of_arguments, key=lambda one: len(one.whole))
+    whole = largest.whole
+    for schedule in schedules:
+        if schedule.whole != tuple([one for one in whole if one in schedule.whole]):
+            others = f"{listing(schedule.whole)}, not {listing(whole)}"
+            message = f"one pass has the dims {others} in their order"
+            raise of_entry(message, schedule.lead.span)
     if len(whole) > MAX_NAMES:
         raise of_entry(f"their dims have {MAX_NAMES} names at most, not {len(whole)}", op.at("formulas"))
-    inputs = [tensor for role in Role for tensor in schedule.inputs[role]]
-    operands = [NamedOperand(one, _place(one, op.inputs), False, _names(one, whole)) for one in inputs]
-    outputs = [tensor for role in Role for tensor in schedule.outputs[role]]
-    operands += [NamedOperand(one, _place(one, op.outputs), True, _names(one, whole)) for one in outputs]
-    is_input = schedule.lead in op.inputs
+    is_input = largest.lead in op.inputs
     arguments = op.inputs if is_input else op.outputs
-    lead = f"{'inputs' if is_input else 'outputs'}[{_place(schedule.lead, arguments)}]"
-    counts = [(", ".join(dims), _set(dims, whole)) for dims in schedule.counts]
-    return NamedDims(whole, lead, _lengths(op, schedule), _set(schedule.over, whole), operands, counts)
+    place = _place(largest.lead, arguments)
+    lead = f"{'inputs' if is_input else 'outputs'}[{place}]"
+    counts = [(", ".join(dims), _set(dims, whole)) for dims in largest.counts]
+    return NamedDims(whole, lead, place + (0 if is_input else len(op.inputs)), _lengths(op, largest), counts)
+
+
+def named_operands(
+    op: Op, schedule: Schedule, temporaries: Sequence[Tensor], whole: tuple[str, ...]
+) -> list[NamedOperand]:
+    """Of a pass. Temporaries are numbered behind the arguments."""
+    found = []
+    for is_output, arguments in ((False, op.inputs), (True, op.outputs)):
+        every = {one.name: place for place, one in enumerate((*arguments, *temporaries))}
+        tensors = schedule.outputs if is_output else schedule.inputs
+        found += [
+            NamedOperand(one, every[one.name], is_output, _names(one, whole)) for role in Role for one in tensors[role]
+        ]
+    return found
+
+
+def listed_names(tensor: Tensor, whole: tuple[str, ...]) -> str:
+    """The numbers of the names of its dims."""
+    return ", ".join(map(str, _names(tensor, whole)))
 
 
 def _place(tensor: Tensor, tensors: tuple[Tensor, ...]) -> int:

@@ -41,6 +41,7 @@ class Graph:
     places: list[tuple[Formula, Tree]] = field(default_factory=list)  # where each stands first
     outputs: dict[str, int] = field(default_factory=dict)
     named: dict[int, Formula] = field(default_factory=dict)  # what formulas that are no outputs give
+    known: dict[str, int] = field(default_factory=dict)  # what each formula gives
 
     def span(self, node: int) -> Span:
         formula, tree = self.places[node]
@@ -71,16 +72,15 @@ class _Builder:
     def __init__(self, op: Op) -> None:
         self.graph = Graph()
         self._numbers: dict[Node, int] = {}
-        self._known: dict[str, int] = {}
         self._inputs = {tensor.name: symbols(tensor.shape) for tensor in op.inputs}
         self._attributes = {attribute.name for attribute in op.attributes}
         outputs = {tensor.name: symbols(tensor.shape) for tensor in op.outputs}
         for formula in op.formulas:
             node = self._node(formula, formula.tree, outputs.get(formula.name, frozenset()))
+            self.graph.known[formula.name] = node
             if formula.name in outputs:
                 self.graph.outputs[formula.name] = node
             else:
-                self._known[formula.name] = node
                 self.graph.named.setdefault(node, formula)
 
     def _node(self, formula: Formula, tree: Tree, kept: frozenset[str]) -> int:
@@ -99,8 +99,8 @@ class _Builder:
         return self._add(node, formula, tree, dims)
 
     def _named(self, formula: Formula, tree: Name) -> int:
-        if tree.name in self._known:
-            return self._known[tree.name]
+        if tree.name in self.graph.known:
+            return self.graph.known[tree.name]
         if tree.name in self._inputs:
             return self._add(Node(INPUT, name=tree.name), formula, tree, self._inputs[tree.name])
         kind = ATTRIBUTE if tree.name in self._attributes else CONSTANT

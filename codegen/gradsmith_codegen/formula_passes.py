@@ -1,95 +1,223 @@
-"""Which outputs of formulas that name dims one pass over memory gives: all of them where a pattern computes
-them together, else those that reduce over the same dims."""
+"""Which passes over memory compute formulas that name dims: one where a pattern computes all outputs together.
+Else a pass reduces over the dims of one reduction, and gives the outputs that need no other; what later passes
+need of its reductions it leaves in temporaries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from . import formula_schedule, formula_slots
+from .formula_graph import symbols
 from .formula_misfit import Misfit, of_entry
+from .formula_named import Named, named_reductions
 from .formula_schedule import Schedule
 from .formula_slots import Slots
 from .formula_tree import names
-from .model import Op, Tensor
+from .model import DataType, Op, Row, Shape, Tensor
 
-Pass = tuple[Schedule, Slots]
+# The type parameter of temporaries, which is float, or double where a row has doubles. It is no name that a
+# schema can have.
+ACCUMULATED = "accumulated"
 
 
-def passes_of(op: Op) -> list[Pass]:
-    """In the order in which they are computed. Raises Misfit."""
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A part of an operator. Temporaries are inputs and outputs of it like others."""
+
+    op: Op
+    schedule: Schedule
+    slots: Slots
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """In the order in which they are computed."""
+
+    passes: tuple[Pass, ...]
+    temporaries: tuple[Tensor, ...] = ()
+
+
+def passes_of(op: Op) -> Passes:
+    """Raises Misfit."""
     try:
-        return [pass_of(op)]
+        return Passes((pass_of(op),))
     except Misfit as misfit:
-        if len(op.outputs) == 1:
-            raise
-        groups = _groups(op)
-        found = [pass_of(_giving(op, group)) for group in groups]
-        if any(schedule.is_map for schedule, _ in found):
-            raise misfit from None
-    _check_together(groups, found)
-    _share_counts(op, [schedule for schedule, _ in found])
+        found = _Stager(op, misfit).passes()
+    _share_counts(op, [one.schedule for one in found.passes])
     return found
 
 
-def pass_of(op: Op) -> Pass:
-    """All outputs by one. Raises Misfit."""
-    schedule = formula_schedule.schedule(op)
-    return schedule, formula_slots.slots_of(schedule)
+def pass_of(op: Op, over: frozenset[str] | None = None) -> Pass:
+    """All outputs by one, whose rows are made of the dims `over` if nothing is reduced. Raises Misfit."""
+    schedule = formula_schedule.schedule(op, over)
+    return Pass(op, schedule, formula_slots.slots_of(schedule))
 
 
-def _fits(op: Op) -> bool:
-    try:
-        pass_of(op)
-    except Misfit:
-        return False
-    return True
+class _Stager:
+    def __init__(self, op: Op, misfit: Misfit) -> None:
+        self._misfit = misfit
+        self._named: Named = named_reductions(op)
+        self._op = replace(self._named.op, rows=tuple([_with_accumulated(row) for row in op.rows]))
+        self._kept: dict[str, Tensor] = {}  # temporaries by the names of formulas
+        self._found: list[Pass] = []
 
+    def passes(self) -> Passes:
+        left = list(self._op.outputs)
+        while left:
+            given = self._next(left)
+            left = [one for one in left if one.name not in given]
+        if len(self._found) == 1:
+            raise self._misfit
+        return Passes(tuple(self._in_order()), tuple(self._kept.values()))
 
-def _groups(op: Op) -> list[list[Tensor]]:
-    """Each output joins the first pass that can give it too. What takes an input's place comes last, when
-    nothing else reads that."""
-    groups: list[list[Tensor]] = []
-    for output in op.outputs:
-        pass_of(_giving(op, [output]))  # or says what is wrong with it
-        group = next((one for one in groups if _fits(_giving(op, [*one, output]))), None)
-        if group is None:
-            groups.append([output])
-        else:
-            group.append(output)
-    return sorted(groups, key=_is_in_place)
+    def _next(self, left: Sequence[Tensor]) -> set[str]:
+        """Adds a pass, and returns which of the outputs that are left it gives."""
+        reductions = [one for one in self._open(left) if self._is_ready(one)]
+        over = self._named.over[reductions[0]] if reductions else self._over_of_maps(left)
+        within = {name for name in reductions if self._named.over[name] == over}
+        given: list[Tensor] = []
+        found = self._pass(left, given, within, over)
+        for output in left:
+            if self._opens(output.name, root=False) <= within:
+                tried = self._pass(left, [*given, output], within, over)
+                if tried is not None:
+                    found, given = tried, [*given, output]
+        if found is None:
+            raise self._misfit_of(left)
+        self._found.append(found)
+        self._kept |= {one.name: one for one in found.op.outputs if one not in given}
+        return {one.name for one in given}
 
+    def _misfit_of(self, left: Sequence[Tensor]) -> Misfit:
+        """What is wrong with the first output, if it is that alone."""
+        for output in left if len(self._op.outputs) > 1 else ():
+            try:
+                pass_of(self._part([output]))
+            except Misfit as misfit:
+                return misfit
+        return self._misfit
 
-def _is_in_place(group: Sequence[Tensor]) -> bool:
-    return any(tensor.in_place_of for tensor in group)
+    # -- What is reduced ---
 
+    def _open(self, outputs: Sequence[Tensor]) -> list[str]:
+        """The reductions that outputs need and that no pass has left, in their order."""
+        every = set().union(*[self._opens(one.name, root=True) for one in outputs])
+        return [one.name for one in self._op.formulas if one.name in every]
 
-def _giving(op: Op, outputs: Sequence[Tensor]) -> Op:
-    """The operator that has these outputs alone, and what they are made of."""
-    wanted = {tensor.name for tensor in outputs}
-    for formula in reversed(op.formulas):
-        if formula.name in wanted:
-            wanted |= {name.name for name in names(formula.tree)}
-    return replace(
-        op,
-        inputs=tuple([one for one in op.inputs if one.name in wanted or one.shape_only]),
-        outputs=tuple([one for one in op.outputs if one in outputs]),
-        formulas=tuple([one for one in op.formulas if one.name in wanted]),
-    )
+    def _opens(self, name: str, root: bool) -> set[str]:
+        """Those that a formula is made of, itself included where `root` is set."""
+        found: set[str] = {name} if root and name in self._named.over and name not in self._kept else set()
+        for part in names(self._named.formulas[name].tree):
+            if part.name in self._named.formulas and part.name not in self._kept:
+                found |= self._opens(part.name, root=True)
+        return found
 
+    def _is_ready(self, name: str) -> bool:
+        """It is made of no other reduction than of those over the same dims."""
+        over = self._named.over
+        return all(over[one] == over[name] for one in self._opens(name, root=False))
 
-def _check_together(groups: Sequence[Sequence[Tensor]], found: Sequence[Pass]) -> None:
-    for group, (schedule, _) in zip(groups, found, strict=True):
-        if schedule.whole != found[0][0].whole:
-            message = f"'{group[0].name}' needs a pass of its own, which reads no tensor with all dims"
-            raise of_entry(f"{message} in their order", group[0].span)
-    in_place = [one for group in groups if _is_in_place(group) for one in group if one.in_place_of]
-    if sum(map(_is_in_place, groups)) > 1:
-        message = (
-            f"'{in_place[-1].name}' needs a pass of its own, which may read the input whose place "
-            f"'{in_place[0].name}' takes"
+    def _over_of_maps(self, left: Sequence[Tensor]) -> frozenset[str]:
+        """The dims that make a row where nothing is reduced: those that only tensors with all dims have."""
+        tensors = self._part(left).read_inputs
+        whole = frozenset().union(*[symbols(one.shape) for one in (*tensors, *left)])
+        some = [symbols(one.shape) for one in tensors if symbols(one.shape) != whole]
+        return whole.difference(*some) or self._found[0].schedule.over
+
+    # -- Parts ---
+
+    def _pass(
+        self, left: Sequence[Tensor], given: Sequence[Tensor], within: set[str], over: frozenset[str]
+    ) -> Pass | None:
+        """That which gives outputs and what those that it does not give need of `within`; None where no pattern
+        computes it."""
+        others = [one.name for one in left if one not in given]
+        needed = self._needed(others, within, over)
+        if not given and not needed:
+            return None
+        try:
+            return pass_of(self._part([*given, *map(self._temporary, needed)]), over)
+        except Misfit:
+            return None
+
+    def _needed(self, outputs: Sequence[str], within: set[str], over: frozenset[str]) -> list[str]:
+        """What a pass leaves to outputs: reductions of `within` and what is made of them and is the same for a row,
+        if they are not made of it by way of others."""
+        found: set[str] = set()
+        waiting = list(outputs)
+        while waiting:
+            name = waiting.pop()
+            if name in within or (name not in outputs and self._is_of_row(name, within, over)):
+                found.add(name)
+            elif name in self._named.formulas and name not in self._kept:
+                waiting += [part.name for part in names(self._named.formulas[name].tree)]
+        return [one.name for one in self._op.formulas if one.name in found]
+
+    def _is_of_row(self, name: str, within: set[str], over: frozenset[str]) -> bool:
+        if name not in self._named.formulas or name in self._kept or self._named.dims[name] & over:
+            return False
+        opens = self._opens(name, root=True)
+        return bool(opens) and opens <= within
+
+    def _temporary(self, name: str) -> Tensor:
+        dims = self._named.dims[name]
+        largest = max((*self._op.inputs, *self._op.outputs), key=lambda one: len(symbols(one.shape)))
+        shape = Shape([dim for dim in largest.shape if dim.symbol in dims])
+        origin = self._named.formulas[name].origin
+        return Tensor(name, ACCUMULATED, shape, (origin,) * len(shape), origin)
+
+    def _part(self, outputs: Sequence[Tensor]) -> Op:
+        """The operator that has these outputs alone, and what they are made of."""
+        wanted = {one.name for one in outputs}
+        for formula in reversed(self._op.formulas):
+            if formula.name in wanted and formula.name not in self._kept:
+                wanted |= {part.name for part in names(formula.tree)}
+        kept = [tensor for name, tensor in self._kept.items() if name in wanted]
+        inputs = [one for one in self._op.inputs if one.name in wanted or one.shape_only]
+        return replace(
+            self._op,
+            inputs=tuple([*self._lead(outputs, [*inputs, *kept]), *inputs, *kept]),
+            outputs=tuple(outputs),
+            formulas=tuple([one for one in self._op.formulas if one.name in wanted and one.name not in self._kept]),
         )
-        raise of_entry(message, in_place[-1].at("in_place_of"))
+
+    def _lead(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+        """An input that nothing reads and that has all dims, where no other has."""
+        whole = frozenset().union(*[symbols(one.shape) for one in (*inputs, *outputs)])
+        if any(symbols(one.shape) == whole for one in inputs):
+            return []
+        return [one for one in self._op.inputs if symbols(one.shape) == whole and not one.shape_only][:1]
+
+    # -- The order ---
+
+    def _in_order(self) -> Iterator[Pass]:
+        """What takes an input's place comes last, when nothing else reads that."""
+        waiting = list(self._found)
+        while waiting:
+            made = {one.name for each in waiting for one in each.op.outputs}
+            ready = [each for each in waiting if made.isdisjoint([one.name for one in each.op.inputs])]
+            found = next((each for each in ready if not _places_taken(each)), ready[0])
+            waiting.remove(found)
+            self._check_place(found, waiting)
+            yield found
+
+    def _check_place(self, found: Pass, later: Sequence[Pass]) -> None:
+        for tensor in found.op.outputs:
+            readers = [each for each in later if tensor.in_place_of in [one.name for one in each.op.inputs]]
+            if tensor.in_place_of and readers:
+                other = readers[0].op.outputs[0].name
+                message = f"'{other}' needs a pass of its own, which may read the input whose place"
+                raise of_entry(f"{message} '{tensor.name}' takes", tensor.at("in_place_of"))
+
+
+def _places_taken(one: Pass) -> bool:
+    return any(tensor.in_place_of for tensor in one.op.outputs)
+
+
+def _with_accumulated(row: Row) -> Row:
+    is_double = any(kind is DataType.DOUBLE for _, kind in row.types)
+    return replace(row, types=(*row.types, (ACCUMULATED, DataType.DOUBLE if is_double else DataType.FLOAT)))
 
 
 def _share_counts(op: Op, schedules: Sequence[Schedule]) -> None:

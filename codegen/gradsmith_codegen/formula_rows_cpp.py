@@ -87,13 +87,15 @@ def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
     return list(found.values())
 
 
-def functor(op: Op, schedule: Schedule, slots: Slots) -> Functor:
-    return _Writer(op, schedule, slots).functor()
+def functor(op: Op, part: Op, schedule: Schedule, slots: Slots) -> Functor:
+    """That of a part of an operator."""
+    return _Writer(op, part, schedule, slots).functor()
 
 
 class _Writer:
-    def __init__(self, op: Op, schedule: Schedule, slots: Slots) -> None:
+    def __init__(self, op: Op, part: Op, schedule: Schedule, slots: Slots) -> None:
         self._op = op
+        self._formulas = {one.name: one for one in part.formulas}
         self._schedule = schedule
         self._slots = slots
         self._graph = schedule.graph
@@ -265,8 +267,9 @@ class _Writer:
         emitter.prepare(nodes)
         for place, (tensor, node) in enumerate(zip(tensors, nodes, strict=True)):
             code = emitter.code(node)
-            formula = next(one for one in self._op.formulas if one.name == tensor.name)
-            emitter.body.lines.append(cpp_comment(Text(formula.name, " = ", formula.text)))
+            if tensor.name in [one.name for one in self._op.outputs]:
+                text = Text(tensor.name, " = ", self._formulas[tensor.name].text)
+                emitter.body.lines.append(cpp_comment(text))
             emitter.set(f"{to}[{place}]", code)
         return emitter.body.lines
 

@@ -91,9 +91,10 @@ def names_dims(op: Op) -> bool:
     return any((isinstance(one, Reduce) and one.dims) or isinstance(one, Index | Lookup) for one in every)
 
 
-def schedule(op: Op) -> Schedule:
-    """Raises Misfit."""
-    return _Scheduler(op).schedule()
+def schedule(op: Op, over: frozenset[str] | None = None) -> Schedule:
+    """That whose rows are made of the dims `over` where nothing is reduced: else such formulas are a map. Raises
+    Misfit."""
+    return _Scheduler(op).schedule(over or frozenset())
 
 
 class _Scheduler:
@@ -106,12 +107,12 @@ class _Scheduler:
         self._read = {node.name for node in nodes if node.operation == INPUT}
         self._places = [node for node in sorted(self._live) if self._place_of(node)]
 
-    def schedule(self) -> Schedule:
+    def schedule(self, otherwise: frozenset[str]) -> Schedule:
         for tensor in (*self._op.inputs, *self._op.outputs):
             self._check_tensor(tensor)
         lead = self._lead()
         whole = tuple([dim.symbol for dim in lead.shape if dim.symbol])
-        over = self._over(frozenset(whole))
+        over = self._over(frozenset(whole)) or otherwise
         found = Schedule(self._graph, lead, whole, over)
         found.inputs = _by_role([(one, self._role(one, found)) for one in self._op.read_inputs])
         found.outputs = _by_role([(one, self._output_role(one, found)) for one in self._op.outputs])

@@ -5,50 +5,84 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import formula_dims, formula_map, formula_passes, formula_schedule
-from .formula_dims import NamedDims
+from .formula_dims import NamedDims, NamedOperand
 from .formula_graph import symbols
 from .formula_misfit import Misfit, Problem
-from .formula_passes import Pass
+from .formula_passes import Passes
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
 from .formula_splits import unfolded
-from .model import Op
+from .model import Op, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pass over memory that computes outputs of formulas whose tensors have dims by name."""
+
+    op: Op  # the part of the operator that it computes
+    schedule: Schedule
+    slots: Slots
+    whole: str  # the names of the dims of its largest tensor, as a set in C++
+    of_row: str  # of those that make a row
+    operands: list[NamedOperand]
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A pass over memory that computes outputs of formulas whose tensors have dims by name."""
+    """All of an operator's passes, in order."""
 
-    schedule: Schedule
-    slots: Slots
     dims: NamedDims
+    passes: tuple[Step, ...]
+    temporaries: tuple[tuple[Tensor, str], ...]  # with the numbers of the dims' names
+
+    @property
+    def is_map(self) -> bool:
+        return self.passes[0].schedule.is_map
 
 
-def steps_of(op: Op) -> tuple[Steps, ...]:
-    """The passes, in order; none where a map has the formulas with dims aligned. Raises Misfit."""
+def steps_of(op: Op) -> Steps | None:
+    """None where a map has the formulas with dims aligned. Raises Misfit."""
     op = unfolded(op)
     problems = formula_map.problems(op)
-    passes = _passes(op, problems) if problems else _pass_with_columns(op)
-    return tuple([Steps(one, slots, formula_dims.named_dims(op, one)) for one, slots in passes])
+    found = _passes(op, problems) if problems else _pass_with_columns(op)
+    return _steps(op, found) if found else None
 
 
-def _passes(op: Op, problems: list[Problem]) -> list[Pass]:
+def _steps(op: Op, found: Passes) -> Steps:
+    schedules = [one.schedule for one in found.passes]
+    dims = formula_dims.named_dims(op, schedules)
+    steps = [
+        Step(
+            one.op,
+            one.schedule,
+            one.slots,
+            dims.set_of(one.schedule.whole),
+            dims.set_of(one.schedule.over),
+            formula_dims.named_operands(op, one.schedule, found.temporaries, dims.names),
+        )
+        for one in found.passes
+    ]
+    temporaries = [(one, formula_dims.listed_names(one, dims.names)) for one in found.temporaries]
+    return Steps(dims, tuple(steps), tuple(temporaries))
+
+
+def _passes(op: Op, problems: list[Problem]) -> Passes:
     """Those of formulas that are no map by aligned dims, for these reasons. Raises Misfit."""
     if not formula_schedule.names_dims(op) and not _has_parts(op):
         raise Misfit(problems)
     return formula_passes.passes_of(op)
 
 
-def _pass_with_columns(op: Op) -> list[Pass]:
+def _pass_with_columns(op: Op) -> Passes | None:
     """That of formulas with sums over the rows, by the names of their dims: rows make these in one pass,
     quicker than a map, which is left to all others."""
     if not formula_schedule.names_dims(op):
-        return []
+        return None
     try:
         found = formula_passes.pass_of(op)
     except Misfit:
-        return []
-    return [found] if found[0].outputs[Role.COLUMN] else []
+        return None
+    return Passes((found,)) if found.schedule.outputs[Role.COLUMN] else None
 
 
 def _has_parts(op: Op) -> bool:

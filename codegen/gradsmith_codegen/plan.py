@@ -17,7 +17,7 @@ from . import formula_cpp, formula_data, formula_rows_cpp, model
 from .formula_data import FormulaData, NamedFormulaData
 from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
-from .formula_steps import Steps, steps_of
+from .formula_steps import Step, Steps, steps_of
 from .library import BUILTIN, Library
 from .selection import type_of
 from .text import Text, cpp_comment
@@ -113,7 +113,7 @@ class RowsPass:
 
     op: model.Op
     first_functor: str
-    steps: Steps
+    step: Step
     place: int
 
     @property
@@ -132,21 +132,17 @@ class RowsPass:
 
     @cached_property
     def functor_parts(self) -> Functor:
-        return formula_rows_cpp.functor(self.op, self.steps.schedule, self.steps.slots)
+        return formula_rows_cpp.functor(self.op, self.step.op, self.step.schedule, self.step.slots)
 
     @cached_property
     def kernels(self) -> list[tuple[str, list[str]]]:
         """The macros that make its kernels, with what they are given behind the functor."""
-        return formula_rows_cpp.kernels(self.op, self.steps.schedule)
+        return formula_rows_cpp.kernels(self.step.op, self.step.schedule)
 
     @property
     def operands(self) -> list[model.Tensor]:
         """In the pattern's order."""
-        return self.steps.schedule.operands
-
-    @property
-    def input_count(self) -> int:
-        return len([one for one in self.steps.dims.operands if not one.is_output])
+        return self.step.schedule.operands
 
 
 @dataclass(frozen=True)
@@ -235,9 +231,9 @@ class OpPlan:
         return f"{self.name}Formula"
 
     @cached_property
-    def steps(self) -> tuple[Steps, ...]:
+    def steps(self) -> Steps | None:
         """How the formulas are computed where they name dims: by a map, or by passes of rows."""
-        return steps_of(self.op) if self.op.formulas else ()
+        return steps_of(self.op) if self.op.formulas else None
 
     @cached_property
     def splits(self) -> list[SplitDim]:
@@ -247,19 +243,14 @@ class OpPlan:
     @property
     def has_rows(self) -> bool:
         """The formulas are computed by the pattern `rows`."""
-        return bool(self.steps and not self.steps[0].schedule.is_map)
+        return self.steps is not None and not self.steps.is_map
 
     @cached_property
     def passes(self) -> list[RowsPass]:
         """Those of rows."""
-        if not self.has_rows:
+        if self.steps is None or self.steps.is_map:
             return []
-        return [RowsPass(self.op, self.functor, steps, place) for place, steps in enumerate(self.steps)]
-
-    @property
-    def mark(self) -> str:
-        """The same as that of a first pass: a map has no further ones."""
-        return ""
+        return [RowsPass(self.op, self.functor, one, place) for place, one in enumerate(self.steps.passes)]
 
     @property
     def has_map_sums(self) -> bool:
@@ -268,7 +259,7 @@ class OpPlan:
     @property
     def _counts(self) -> list[tuple[str, ...]]:
         """Of dims, which formulas are given; the same in all passes."""
-        return self.steps[0].schedule.counts if self.steps else []
+        return self.steps.passes[0].schedule.counts if self.steps else []
 
     @cached_property
     def functor_body(self) -> list[str]:
@@ -297,8 +288,16 @@ class OpPlan:
 
     @property
     def operands(self) -> list[model.Tensor]:
-        """What a map reads and writes, in the pattern's order."""
-        return self.steps[0].schedule.operands if self.steps else [*self.op.read_inputs, *self.op.outputs]
+        """What a kernel is handed: all arguments of rows, what a map reads and writes in the pattern's order."""
+        if self.steps is None:
+            return [*self.op.read_inputs, *self.op.outputs]
+        of_map = self.steps.passes[0].schedule.operands
+        return of_map if self.steps.is_map else [*self.op.inputs, *self.op.outputs]
+
+    @property
+    def input_count(self) -> int:
+        """How many of the operands are inputs."""
+        return len(self.op.inputs if self.has_rows else self.op.read_inputs)
 
     @property
     def masks(self) -> str:
@@ -308,7 +307,9 @@ class OpPlan:
 
     @property
     def lead(self) -> int:
-        """The first operand that is no mask."""
+        """The operand whose dims and type stand for the call's."""
+        if self.steps is not None and not self.steps.is_map:
+            return self.steps.dims.lead_operand
         return next(place for place, one in enumerate(self.operands) if not one.is_mask)
 
     @cached_property
@@ -319,7 +320,8 @@ class OpPlan:
     @cached_property
     def named_oracle(self) -> NamedFormulaData:
         """The same where formulas name dims."""
-        return formula_data.named(self.op, self.forward, self.steps[0].schedule.whole)
+        assert self.steps is not None
+        return formula_data.named(self.op, self.forward, self.steps.dims.names)
 
     @cached_property
     def family(self) -> str:

@@ -1052,17 +1052,17 @@ constinit const std::int32_t kEntryLine = 2440;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2464
+// ops.yaml:2466
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2464;
+constinit const std::int32_t kEntryLine = 2466;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2498
+// ops.yaml:2500
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2498;
+constinit const std::int32_t kEntryLine = 2500;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1367,9 +1367,9 @@ constinit const std::array<std::span<const Row>, 151> kDispatchTable = {
     std::span<const Row>(generated::instance_normalization_stub::kRows),
     // ops.yaml:2440
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2464
+    // ops.yaml:2466
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2498
+    // ops.yaml:2500
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

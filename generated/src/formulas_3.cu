@@ -73,35 +73,27 @@ GRADSMITH_ROWS_KERNELS_OF(
     gradsmith::generated::InstanceNormalizationGradFormula,
     bf16,
     __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
-    bf16_f32,
-    __nv_bfloat16,
-    float)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
     f32,
+    float,
     float)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
     f64,
+    double,
     double)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
-    bf16,
-    __nv_bfloat16)
+    bf16_f32,
+    __nv_bfloat16,
+    float)

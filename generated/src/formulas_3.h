@@ -143,30 +143,33 @@ struct LpNormalizationFormula : RowsFunctor {
 
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 struct InstanceNormalizationGradFormula : RowsFunctor {
-  static constexpr int kInputs = 4;
-  static constexpr int kOutputs = 0;
+  static constexpr int kInputs = 2;
+  static constexpr int kRowInputs = 3;
+  static constexpr int kOutputs = 1;
   static constexpr int kRowOutputs = 2;
-  static constexpr unsigned kSecondTypes = 0b1100;
-  static constexpr bool kRowsOfManyDims = true;
   static constexpr int kPhases = 1;
   static constexpr int kResults = 2;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     // xhat = (X - mean) * inv_std
-    const A v0 = (in[1] - in[2]) * in[3];
+    const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
     terms[0] = in[0] * v0;
     terms[1] = in[0];
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // xhat = (X - mean) * inv_std
+    const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
+    const A v1 = in[0] - (row.results[1] + v0 * row.results[0]) / row.length;
+    // dX = scale * inv_std * (dY - (of_y + xhat * of_xhat) / count(D))
+    out[0] = row.inputs[0] * row.inputs[2] * v1;
+  }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
-    // dScale = sum(dY * xhat, N, D)
     outputs[0] = row.results[0];
-    // dB = sum(dY, N, D)
     outputs[1] = row.results[1];
   }
 };
@@ -174,32 +177,29 @@ struct InstanceNormalizationGradFormula : RowsFunctor {
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 struct InstanceNormalizationGradFormula2 : RowsFunctor {
   static constexpr int kInputs = 2;
-  static constexpr int kRowInputs = 3;
-  static constexpr int kOutputs = 1;
-  static constexpr int kPhases = 1;
-  static constexpr int kResults = 2;
+  static constexpr int kOutputs = 0;
+  static constexpr int kColumnSums = 2;
+  static constexpr unsigned kSecondTypes = 0b11;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    // dScale = sum(of_xhat, N)
     terms[0] = in[0];
-    // xhat = (X - mean) * inv_std
-    const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
-    terms[1] = in[0] * v0;
-  }
-  template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
-    results[0] /= row.length;
-    results[1] /= row.length;
-  }
-  template <typename A>
-  GRADSMITH_FUNCTOR static void
-  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
-    // xhat = (X - mean) * inv_std
-    const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
-    const A v1 = in[0] - row.results[0] - v0 * row.results[1];
-    // dX = scale * inv_std * (dY - mean(dY, D) - xhat * mean(dY * xhat, D))
-    out[0] = row.inputs[0] * row.inputs[2] * v1;
+    // dB = sum(of_y, N)
+    terms[1] = in[1];
   }
 };
 

@@ -130,18 +130,6 @@ GRADSMITH_ROWS_KERNELS_OF(
     gradsmith::generated::GroupNormalizationGradFormula,
     bf16,
     __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    GroupNormalizationGrad,
-    gradsmith::generated::GroupNormalizationGradFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    GroupNormalizationGrad,
-    gradsmith::generated::GroupNormalizationGradFormula,
-    bf16_f32,
-    __nv_bfloat16,
-    float)
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
@@ -152,16 +140,6 @@ GRADSMITH_ROWS_KERNELS_OF(
     gradsmith::generated::GroupNormalizationGradFormula2,
     f64,
     double)
-GRADSMITH_ROWS_KERNELS_OF(
-    GroupNormalizationGrad_2,
-    gradsmith::generated::GroupNormalizationGradFormula2,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    GroupNormalizationGrad_2,
-    gradsmith::generated::GroupNormalizationGradFormula2,
-    bf16,
-    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
@@ -174,9 +152,47 @@ GRADSMITH_ROWS_KERNELS_OF_TWO(
     bf16_f32,
     __nv_bfloat16,
     float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    GroupNormalizationGrad_2,
-    gradsmith::generated::GroupNormalizationGradFormula2,
-    f32_f16,
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    GroupNormalizationGrad_3,
+    gradsmith::generated::GroupNormalizationGradFormula3,
+    f32,
     float,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    GroupNormalizationGrad_3,
+    gradsmith::generated::GroupNormalizationGradFormula3,
+    f64,
+    double,
+    double)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    GroupNormalizationGrad_3,
+    gradsmith::generated::GroupNormalizationGradFormula3,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    GroupNormalizationGrad_3,
+    gradsmith::generated::GroupNormalizationGradFormula3,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_4,
+    gradsmith::generated::GroupNormalizationGradFormula4,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_4,
+    gradsmith::generated::GroupNormalizationGradFormula4,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_4,
+    gradsmith::generated::GroupNormalizationGradFormula4,
+    f16,
     __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_4,
+    gradsmith::generated::GroupNormalizationGradFormula4,
+    bf16,
+    __nv_bfloat16)

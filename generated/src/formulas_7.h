@@ -296,19 +296,18 @@ struct MeanVarianceNormalizationGradFormula : RowsFunctor {
 
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradFormula : RowsFunctor {
-  static constexpr int kInputs = 4;
+  static constexpr int kInputs = 2;
+  static constexpr int kRowInputs = 2;
   static constexpr int kOutputs = 0;
   static constexpr int kRowOutputs = 2;
-  static constexpr unsigned kSecondTypes = 0b1100;
-  static constexpr bool kRowsOfManyDims = true;
   static constexpr int kPhases = 1;
   static constexpr int kResults = 2;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     // xhat = (X - mean) * inv_std
-    const A v0 = (in[1] - in[2]) * in[3];
+    const A v0 = (in[1] - row.inputs[0]) * row.inputs[1];
     terms[0] = in[0] * v0;
     terms[1] = in[0];
   }
@@ -317,9 +316,7 @@ struct GroupNormalizationGradFormula : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
-    // dScale = sum(dY * xhat, N, D)
     outputs[0] = row.results[0];
-    // dBias = sum(dY, N, D)
     outputs[1] = row.results[1];
   }
 };
@@ -327,37 +324,80 @@ struct GroupNormalizationGradFormula : RowsFunctor {
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradFormula2 : RowsFunctor {
   static constexpr int kInputs = 3;
-  static constexpr int kRowInputs = 2;
-  static constexpr int kOutputs = 1;
-  static constexpr unsigned kSecondTypes = 0b100;
-  static constexpr bool kRowsOfManyDims = true;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 2;
+  static constexpr unsigned kSecondTypes = 0b11101;
   static constexpr int kPhases = 1;
   static constexpr int kResults = 2;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
-    // g = dY * scale
-    const A v0 = in[0] * in[2];
-    terms[0] = v0;
-    // xhat = (X - mean) * inv_std
-    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
-    terms[1] = v0 * v1;
-  }
-  template <typename A>
-  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
-    results[0] /= row.length;
-    results[1] /= row.length;
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[1] * in[0];
+    terms[1] = in[1] * in[2];
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    outputs[0] = row.results[0];
+    outputs[1] = row.results[1];
+  }
+};
+
+// ops.yaml: GroupNormalizationGrad, line 1 of the entry
+struct GroupNormalizationGradFormula3 : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 0;
+  static constexpr int kColumnSums = 2;
+  static constexpr unsigned kSecondTypes = 0b11;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0];
+    terms[1] = in[1];
+  }
+};
+
+// ops.yaml: GroupNormalizationGrad, line 1 of the entry
+struct GroupNormalizationGradFormula4 : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kRowInputs = 5;
+  static constexpr int kOutputs = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
-    // g = dY * scale
-    const A v0 = in[0] * in[2];
+    // of_center = sum(scale * of_y, K) / count(K, D)
+    const A v0 = row.inputs[4] / row.scalars[0];
     // xhat = (X - mean) * inv_std
-    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
-    // dX = inv_std * (g - mean(g, K, D) - xhat * mean(g * xhat, K, D))
-    out[0] = row.inputs[1] * (v0 - row.results[0] - v1 * row.results[1]);
+    const A v1 = (in[1] - row.inputs[1]) * row.inputs[2];
+    // of_factor = sum(scale * of_xhat, K) / count(K, D)
+    const A v2 = row.inputs[3] / row.scalars[0];
+    out[0] = row.inputs[2] * (row.inputs[0] * in[0] - v0 - v1 * v2);
   }
 };
 

@@ -3155,6 +3155,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<ReduceL2Formula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "ReduceL2", .info = cuda::kRowsInfo<ReduceL2Formula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -3166,7 +3196,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<ReduceL2Formula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -3192,13 +3222,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -3206,8 +3229,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<ReduceL2Formula>(context, call, inputs, outputs);
 }
 
@@ -3218,8 +3240,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -3528,6 +3549,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<ReduceLogSumExpFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "ReduceLogSumExp", .info = cuda::kRowsInfo<ReduceLogSumExpFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -3539,7 +3590,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<ReduceLogSumExpFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -3565,13 +3616,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -3579,8 +3623,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<ReduceLogSumExpFormula>(context, call, inputs, outputs);
 }
 
@@ -3591,8 +3634,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 

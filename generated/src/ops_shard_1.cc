@@ -7651,17 +7651,57 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 7> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // largest
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // log_sum
+    internal::NamedOperand{.argument = 4, .names = {0, 2}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 5, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyWithLabelsGradFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 6,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyWithLabelsGrad", .info = cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 7> kOperands = {
     // 0
-    "X",
-    // 1
     "dY",
+    // 1
+    "X",
     // 2
-    "largest",
-    // 3
-    "log_sum",
-    // 4
     "label",
+    // 3
+    "largest",
+    // 4
+    "log_sum",
     // 5
     "weight",
     // 6
@@ -7671,8 +7711,9 @@ constexpr cuda::OpInfo kOperator = {
     .name = "SoftmaxCrossEntropyWithLabelsGrad",
     .operands = kOperands,
     .inputs = 6,
+    .lead = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[1] by their names: N, C, D.
@@ -7706,23 +7747,6 @@ std::array<double, 3> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 7> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-    // largest
-    internal::NamedOperand{.argument = 3, .names = {0, 2}},
-    // log_sum
-    internal::NamedOperand{.argument = 4, .names = {0, 2}},
-    // label
-    internal::NamedOperand{.argument = 2, .names = {0, 2}},
-    // weight
-    internal::NamedOperand{.argument = 5, .names = {1}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7730,8 +7754,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsGradFormula>(
       context, call, inputs, outputs);
 }
@@ -7743,8 +7766,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -8260,6 +8282,38 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 3> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<LpNormalizationGradFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 2,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "LpNormalizationGrad", .info = cuda::kRowsInfo<LpNormalizationGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 3> kOperands = {
     // 0
     "dY",
@@ -8273,7 +8327,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 2,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<LpNormalizationGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -8303,15 +8357,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 3> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -8319,8 +8364,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<LpNormalizationGradFormula>(context, call, inputs, outputs);
 }
 
@@ -8331,8 +8375,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -8695,6 +8738,44 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1, 2}},
+    // bias
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0, 1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<GroupNormalizationFormula>(),
+        .whole = 0b1111,
+        .of_row = 0b1100,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "GroupNormalization", .info = cuda::kRowsInfo<GroupNormalizationFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 6> kOperands = {
     // 0
     "X",
@@ -8714,7 +8795,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<GroupNormalizationFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, G, K, D.
@@ -8764,21 +8845,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
-    // scale
-    internal::NamedOperand{.argument = 1, .names = {1, 2}},
-    // bias
-    internal::NamedOperand{.argument = 2, .names = {1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
-    // mean
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 2, .names = {0, 1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -8787,8 +8853,7 @@ Status RunCpu(
   const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b1100, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<GroupNormalizationFormula>(
       context, call, split.inputs(), split.outputs());
 }
@@ -8801,8 +8866,7 @@ Status RunCuda(
   const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b1100, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, split.inputs(), split.outputs());
 }
 

@@ -5237,6 +5237,42 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // A
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // dA
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dB
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<BiasReluGradFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "BiasReluGrad", .info = cuda::kRowsInfo<BiasReluGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 5> kOperands = {
     // 0
     "dY",
@@ -5254,7 +5290,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<BiasReluGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, C.
@@ -5277,19 +5313,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 5> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // A
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // B
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // dA
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // dB
-    internal::NamedOperand{.argument = 1, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -5297,8 +5320,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<BiasReluGradFormula>(context, call, inputs, outputs);
 }
 
@@ -5309,8 +5331,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -5933,6 +5954,42 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // A
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // dA
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dB
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<BiasSiluGradFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "BiasSiluGrad", .info = cuda::kRowsInfo<BiasSiluGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 5> kOperands = {
     // 0
     "dY",
@@ -5950,7 +6007,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<BiasSiluGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, C.
@@ -5973,19 +6030,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 5> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // A
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // B
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // dA
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // dB
-    internal::NamedOperand{.argument = 1, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -5993,8 +6037,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<BiasSiluGradFormula>(context, call, inputs, outputs);
 }
 
@@ -6005,8 +6048,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -7123,6 +7165,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<ReduceMeanFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "ReduceMean", .info = cuda::kRowsInfo<ReduceMeanFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -7134,7 +7206,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<ReduceMeanFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -7160,13 +7232,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7174,8 +7239,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<ReduceMeanFormula>(context, call, inputs, outputs);
 }
 
@@ -7186,8 +7250,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -7496,6 +7559,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<ReduceL1Formula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "ReduceL1", .info = cuda::kRowsInfo<ReduceL1Formula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -7507,7 +7600,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<ReduceL1Formula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -7533,13 +7626,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7547,8 +7633,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<ReduceL1Formula>(context, call, inputs, outputs);
 }
 
@@ -7559,8 +7644,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 

@@ -3898,6 +3898,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<LpNormalizationFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "LpNormalization", .info = cuda::kRowsInfo<LpNormalizationFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -3909,7 +3939,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<LpNormalizationFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -3939,13 +3969,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -3953,8 +3976,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<LpNormalizationFormula>(context, call, inputs, outputs);
 }
 
@@ -3965,8 +3987,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -4233,7 +4254,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: InstanceNormalizationGrad, line 12 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -4241,28 +4262,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 13 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 14 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 15 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, C]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 16 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -4272,7 +4293,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -4282,7 +4303,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 19 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -4291,7 +4312,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 22 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 1,
@@ -4323,29 +4344,75 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
-constexpr std::array<std::string_view, 6> kOperands = {
-    // 0
-    "dY",
-    // 1
-    "X",
-    // 2
-    "mean",
-    // 3
-    "inv_std",
-    // 4
-    "dScale",
-    // 5
-    "dB",
-};
-constexpr cuda::OpInfo kOperator = {
-    .name = "InstanceNormalizationGrad",
-    .operands = kOperands,
-    .inputs = 4,
-    .image = kFormulas,
-    .rows = &cuda::kRowsInfo<InstanceNormalizationGradFormula>,
+constexpr std::array<internal::NamedOperand, 8> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // scale
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // of_xhat
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // of_y
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
 };
 
-constexpr std::array<std::string_view, 6> kOperands2 = {
+constexpr std::array<internal::NamedOperand, 4> kNamed2 = {
+    // of_xhat
+    internal::NamedOperand{.argument = 5, .names = {0, 1}},
+    // of_y
+    internal::NamedOperand{.argument = 6, .names = {0, 1}},
+    // dScale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // dB
+    internal::NamedOperand{.argument = 2, .names = {1}},
+};
+
+// What passes leave to later ones, by the names of its dims.
+constexpr std::array<IntList, 2> kTemporaries = {
+    // of_xhat
+    IntList{0, 1},
+    // of_y
+    IntList{0, 1},
+};
+
+constexpr std::array<internal::RowsPass, 2> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<InstanceNormalizationGradFormula>(),
+        .whole = 0b111,
+        .of_row = 0b100,
+        .operands = kNamed,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<InstanceNormalizationGradFormula2>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed2,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 5,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = kTemporaries,
+};
+
+constexpr std::array<cuda::RowsKernels, 2> kRowsKernels = {
+    cuda::RowsKernels{.name = "InstanceNormalizationGrad", .info = cuda::kRowsInfo<InstanceNormalizationGradFormula>},
+    cuda::RowsKernels{.name = "InstanceNormalizationGrad_2", .info = cuda::kRowsInfo<InstanceNormalizationGradFormula2>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 8> kOperands = {
     // 0
     "dY",
     // 1
@@ -4358,13 +4425,17 @@ constexpr std::array<std::string_view, 6> kOperands2 = {
     "inv_std",
     // 5
     "dX",
+    // 6
+    "dScale",
+    // 7
+    "dB",
 };
-constexpr cuda::OpInfo kOperator2 = {
-    .name = "InstanceNormalizationGrad_2",
-    .operands = kOperands2,
+constexpr cuda::OpInfo kOperator = {
+    .name = "InstanceNormalizationGrad",
+    .operands = kOperands,
     .inputs = 5,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<InstanceNormalizationGradFormula2>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, C, D.
@@ -4389,36 +4460,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // mean
-    internal::NamedOperand{.argument = 3, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 4, .names = {0, 1}},
-    // dScale
-    internal::NamedOperand{.argument = 1, .names = {1}},
-    // dB
-    internal::NamedOperand{.argument = 2, .names = {1}},
-};
-
-constexpr std::array<internal::NamedOperand, 6> kNamed2 = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // scale
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // mean
-    internal::NamedOperand{.argument = 3, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 4, .names = {0, 1}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -4426,17 +4467,9 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
-  const auto run = [&]() {
-    return internal::RunRowsOnCpu<InstanceNormalizationGradFormula>(context, call, inputs, outputs);
-  };
-  if (Status status = run(); !status.ok()) {
-    return status;
-  }
-  const internal::RowsCall call2 = {
-      .dims = dims, .of_row = 0b100, .operands = kNamed2, .scalars = scalars};
-  return internal::RunRowsOnCpu<InstanceNormalizationGradFormula2>(context, call2, inputs, outputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu<InstanceNormalizationGradFormula, InstanceNormalizationGradFormula2>(
+      context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -4446,17 +4479,8 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
-  const auto run = [&]() {
-    return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
-  };
-  if (Status status = run(); !status.ok()) {
-    return status;
-  }
-  const internal::RowsCall call2 = {
-      .dims = dims, .of_row = 0b100, .operands = kNamed2, .scalars = scalars};
-  return internal::RunRowsOnCuda(context, kOperator2, call2, inputs, outputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T_, typename T1_, typename T2_>

@@ -3301,6 +3301,42 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // A
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // dA
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dB
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<BiasFastGeluGradFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "BiasFastGeluGrad", .info = cuda::kRowsInfo<BiasFastGeluGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 5> kOperands = {
     // 0
     "dY",
@@ -3318,7 +3354,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<BiasFastGeluGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, C.
@@ -3341,19 +3377,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 5> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // A
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // B
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // dA
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // dB
-    internal::NamedOperand{.argument = 1, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -3361,8 +3384,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<BiasFastGeluGradFormula>(context, call, inputs, outputs);
 }
 
@@ -3373,8 +3395,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -6066,6 +6087,48 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 8> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // total
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // gamma
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dGamma
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // dBeta
+    internal::NamedOperand{.argument = 2, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SkipLayerNormalizationGradFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 5,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "SkipLayerNormalizationGrad", .info = cuda::kRowsInfo<SkipLayerNormalizationGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 8> kOperands = {
     // 0
     "dY",
@@ -6089,7 +6152,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 5,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<SkipLayerNormalizationGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, S.
@@ -6113,25 +6176,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 8> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // total
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // gamma
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // mean
-    internal::NamedOperand{.argument = 3, .names = {0}},
-    // inv_std
-    internal::NamedOperand{.argument = 4, .names = {0}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // dGamma
-    internal::NamedOperand{.argument = 1, .names = {1}},
-    // dBeta
-    internal::NamedOperand{.argument = 2, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -6139,8 +6183,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<SkipLayerNormalizationGradFormula>(context, call, inputs, outputs);
 }
 
@@ -6151,8 +6194,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -6485,6 +6527,40 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 4> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // std_dev
+    internal::NamedOperand{.argument = 2, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<MeanVarianceNormalizationFormula>(),
+        .whole = 0b111,
+        .of_row = 0b101,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "MeanVarianceNormalization", .info = cuda::kRowsInfo<MeanVarianceNormalizationFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 4> kOperands = {
     // 0
     "X",
@@ -6500,7 +6576,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<MeanVarianceNormalizationFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, C, D.
@@ -6529,17 +6605,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 4> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // mean
-    internal::NamedOperand{.argument = 1, .names = {1}},
-    // std_dev
-    internal::NamedOperand{.argument = 2, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -6547,8 +6612,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<MeanVarianceNormalizationFormula>(context, call, inputs, outputs);
 }
 
@@ -6559,8 +6623,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -6915,6 +6978,44 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0, 1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<InstanceNormalizationFormula>(),
+        .whole = 0b111,
+        .of_row = 0b100,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "InstanceNormalization", .info = cuda::kRowsInfo<InstanceNormalizationFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 6> kOperands = {
     // 0
     "X",
@@ -6934,7 +7035,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<InstanceNormalizationFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, C, D.
@@ -6963,21 +7064,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // scale
-    internal::NamedOperand{.argument = 1, .names = {1}},
-    // B
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // mean
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 2, .names = {0, 1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -6985,8 +7071,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b100, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<InstanceNormalizationFormula>(context, call, inputs, outputs);
 }
 
@@ -6997,8 +7082,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b100, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 

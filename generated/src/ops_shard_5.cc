@@ -7368,6 +7368,36 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 2> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<ReduceSumFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 1,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "ReduceSum", .info = cuda::kRowsInfo<ReduceSumFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 2> kOperands = {
     // 0
     "X",
@@ -7379,7 +7409,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 1,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<ReduceSumFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: B, A, F.
@@ -7405,13 +7435,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 2> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7419,8 +7442,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<ReduceSumFormula>(context, call, inputs, outputs);
 }
 
@@ -7431,8 +7453,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -7780,6 +7801,44 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // label
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // largest
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+    // log_sum
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyWithLabelsFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyWithLabels", .info = cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 6> kOperands = {
     // 0
     "X",
@@ -7799,7 +7858,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, C, D.
@@ -7833,21 +7892,6 @@ std::array<double, 3> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // label
-    internal::NamedOperand{.argument = 1, .names = {0, 2}},
-    // weight
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 2}},
-    // largest
-    internal::NamedOperand{.argument = 1, .names = {0, 2}},
-    // log_sum
-    internal::NamedOperand{.argument = 2, .names = {0, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7855,8 +7899,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsFormula>(
       context, call, inputs, outputs);
 }
@@ -7868,8 +7911,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -8435,6 +8477,50 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 9> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // skip
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // gamma
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // beta
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // bias
+    internal::NamedOperand{.argument = 4, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // total
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SkipLayerNormalizationFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 5,
+    .outputs = 4,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "SkipLayerNormalization", .info = cuda::kRowsInfo<SkipLayerNormalizationFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 9> kOperands = {
     // 0
     "X",
@@ -8449,18 +8535,18 @@ constexpr std::array<std::string_view, 9> kOperands = {
     // 5
     "Y",
     // 6
-    "total",
-    // 7
     "mean",
-    // 8
+    // 7
     "inv_std",
+    // 8
+    "total",
 };
 constexpr cuda::OpInfo kOperator = {
     .name = "SkipLayerNormalization",
     .operands = kOperands,
     .inputs = 5,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<SkipLayerNormalizationFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, S.
@@ -8488,27 +8574,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 9> kNamed = {
-    // X
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // skip
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // gamma
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // beta
-    internal::NamedOperand{.argument = 3, .names = {1}},
-    // bias
-    internal::NamedOperand{.argument = 4, .names = {1}},
-    // Y
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // total
-    internal::NamedOperand{.argument = 3, .names = {0, 1}},
-    // mean
-    internal::NamedOperand{.argument = 1, .names = {0}},
-    // inv_std
-    internal::NamedOperand{.argument = 2, .names = {0}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -8516,8 +8581,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<SkipLayerNormalizationFormula>(context, call, inputs, outputs);
 }
 
@@ -8528,8 +8592,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 

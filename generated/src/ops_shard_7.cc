@@ -5174,6 +5174,42 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // A
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // dA
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dB
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<BiasGeluGradFormula>(),
+        .whole = 0b11,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "BiasGeluGrad", .info = cuda::kRowsInfo<BiasGeluGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 5> kOperands = {
     // 0
     "dY",
@@ -5191,7 +5227,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 3,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<BiasGeluGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: P, C.
@@ -5214,19 +5250,6 @@ std::array<double, 0> Scalars(
   return {};
 }
 
-constexpr std::array<internal::NamedOperand, 5> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // A
-    internal::NamedOperand{.argument = 1, .names = {0, 1}},
-    // B
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // dA
-    internal::NamedOperand{.argument = 0, .names = {0, 1}},
-    // dB
-    internal::NamedOperand{.argument = 1, .names = {1}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -5234,8 +5257,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<BiasGeluGradFormula>(context, call, inputs, outputs);
 }
 
@@ -5246,8 +5268,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b10, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -7056,6 +7077,42 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // std_dev
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<MeanVarianceNormalizationGradFormula>(),
+        .whole = 0b111,
+        .of_row = 0b101,
+        .operands = kNamed,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 4,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernels{.name = "MeanVarianceNormalizationGrad", .info = cuda::kRowsInfo<MeanVarianceNormalizationGradFormula>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
 constexpr std::array<std::string_view, 5> kOperands = {
     // 0
     "dY",
@@ -7073,7 +7130,7 @@ constexpr cuda::OpInfo kOperator = {
     .operands = kOperands,
     .inputs = 4,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<MeanVarianceNormalizationGradFormula>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, C, D.
@@ -7102,19 +7159,6 @@ std::array<double, 1> Scalars(
   };
 }
 
-constexpr std::array<internal::NamedOperand, 5> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // mean
-    internal::NamedOperand{.argument = 2, .names = {1}},
-    // std_dev
-    internal::NamedOperand{.argument = 3, .names = {1}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
-};
-
 Status RunCpu(
     const Context& context,
     const void* attributes,
@@ -7122,8 +7166,7 @@ Status RunCpu(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCpu<MeanVarianceNormalizationGradFormula>(
       context, call, inputs, outputs);
 }
@@ -7135,8 +7178,7 @@ Status RunCuda(
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b101, .operands = kNamed, .scalars = scalars};
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
@@ -7419,7 +7461,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: GroupNormalizationGrad, line 13 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7427,28 +7469,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GroupNormalizationGrad, line 14 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 15 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 16 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, G]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -7458,7 +7500,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 22 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7468,7 +7510,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 23 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -7477,7 +7519,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: GroupNormalizationGrad, line 21 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -7489,7 +7531,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
     AttributeSpec{
         .name = "num_groups",
         .kind = AttributeKind::kInt,
@@ -7518,29 +7560,121 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
-constexpr std::array<std::string_view, 6> kOperands = {
-    // 0
-    "dY",
-    // 1
-    "X",
-    // 2
-    "mean",
-    // 3
-    "inv_std",
-    // 4
-    "dScale",
-    // 5
-    "dBias",
-};
-constexpr cuda::OpInfo kOperator = {
-    .name = "GroupNormalizationGrad",
-    .operands = kOperands,
-    .inputs = 4,
-    .image = kFormulas,
-    .rows = &cuda::kRowsInfo<GroupNormalizationGradFormula>,
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
+    // of_xhat
+    internal::NamedOperand{.argument = 3, .names = {0, 1, 2}},
+    // of_y
+    internal::NamedOperand{.argument = 4, .names = {0, 1, 2}},
 };
 
-constexpr std::array<std::string_view, 6> kOperands2 = {
+constexpr std::array<internal::NamedOperand, 5> kNamed2 = {
+    // of_xhat
+    internal::NamedOperand{.argument = 5, .names = {0, 1, 2}},
+    // scale
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+    // of_y
+    internal::NamedOperand{.argument = 6, .names = {0, 1, 2}},
+    // of_factor_1
+    internal::NamedOperand{.argument = 5, .names = {0, 1}},
+    // of_center_1
+    internal::NamedOperand{.argument = 6, .names = {0, 1}},
+};
+
+constexpr std::array<internal::NamedOperand, 4> kNamed3 = {
+    // of_xhat
+    internal::NamedOperand{.argument = 5, .names = {0, 1, 2}},
+    // of_y
+    internal::NamedOperand{.argument = 6, .names = {0, 1, 2}},
+    // dScale
+    internal::NamedOperand{.argument = 1, .names = {1, 2}},
+    // dBias
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+};
+
+constexpr std::array<internal::NamedOperand, 8> kNamed4 = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
+    // scale
+    internal::NamedOperand{.argument = 2, .names = {1, 2}},
+    // mean
+    internal::NamedOperand{.argument = 3, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 4, .names = {0, 1}},
+    // of_factor_1
+    internal::NamedOperand{.argument = 7, .names = {0, 1}},
+    // of_center_1
+    internal::NamedOperand{.argument = 8, .names = {0, 1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
+};
+
+// What passes leave to later ones, by the names of its dims.
+constexpr std::array<IntList, 4> kTemporaries = {
+    // of_xhat
+    IntList{0, 1, 2},
+    // of_y
+    IntList{0, 1, 2},
+    // of_factor_1
+    IntList{0, 1},
+    // of_center_1
+    IntList{0, 1},
+};
+
+constexpr std::array<internal::RowsPass, 4> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<GroupNormalizationGradFormula>(),
+        .whole = 0b1111,
+        .of_row = 0b1000,
+        .operands = kNamed,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<GroupNormalizationGradFormula2>(),
+        .whole = 0b111,
+        .of_row = 0b100,
+        .operands = kNamed2,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<GroupNormalizationGradFormula3>(),
+        .whole = 0b111,
+        .of_row = 0b110,
+        .operands = kNamed3,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<GroupNormalizationGradFormula4>(),
+        .whole = 0b1111,
+        .of_row = 0b1000,
+        .operands = kNamed4,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 5,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = kTemporaries,
+};
+
+constexpr std::array<cuda::RowsKernels, 4> kRowsKernels = {
+    cuda::RowsKernels{.name = "GroupNormalizationGrad", .info = cuda::kRowsInfo<GroupNormalizationGradFormula>},
+    cuda::RowsKernels{.name = "GroupNormalizationGrad_2", .info = cuda::kRowsInfo<GroupNormalizationGradFormula2>},
+    cuda::RowsKernels{.name = "GroupNormalizationGrad_3", .info = cuda::kRowsInfo<GroupNormalizationGradFormula3>},
+    cuda::RowsKernels{.name = "GroupNormalizationGrad_4", .info = cuda::kRowsInfo<GroupNormalizationGradFormula4>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 8> kOperands = {
     // 0
     "dY",
     // 1
@@ -7553,13 +7687,17 @@ constexpr std::array<std::string_view, 6> kOperands2 = {
     "inv_std",
     // 5
     "dX",
+    // 6
+    "dScale",
+    // 7
+    "dBias",
 };
-constexpr cuda::OpInfo kOperator2 = {
-    .name = "GroupNormalizationGrad_2",
-    .operands = kOperands2,
+constexpr cuda::OpInfo kOperator = {
+    .name = "GroupNormalizationGrad",
+    .operands = kOperands,
     .inputs = 5,
     .image = kFormulas,
-    .rows = &cuda::kRowsInfo<GroupNormalizationGradFormula2>,
+    .rows = &kRowsInfo,
 };
 
 // The dims of inputs[0] by their names: N, G, K, D.
@@ -7603,41 +7741,14 @@ internal::SplitArguments SplitOf(
   return {inputs, outputs, splits};
 }
 
-std::array<double, 0> Scalars(
+std::array<double, 1> Scalars(
     [[maybe_unused]] const void* attributes,
     [[maybe_unused]] const internal::NamedDims& dims) {
-  return {};
+  return {
+      // count(D, K)
+      static_cast<double>(dims.Count(0b1100)),
+  };
 }
-
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
-    // mean
-    internal::NamedOperand{.argument = 3, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 4, .names = {0, 1}},
-    // dScale
-    internal::NamedOperand{.argument = 1, .names = {1, 2}},
-    // dBias
-    internal::NamedOperand{.argument = 2, .names = {1, 2}},
-};
-
-constexpr std::array<internal::NamedOperand, 6> kNamed2 = {
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
-    // X
-    internal::NamedOperand{.argument = 1, .names = {0, 1, 2, 3}},
-    // scale
-    internal::NamedOperand{.argument = 2, .names = {1, 2}},
-    // mean
-    internal::NamedOperand{.argument = 3, .names = {0, 1}},
-    // inv_std
-    internal::NamedOperand{.argument = 4, .names = {0, 1}},
-    // dX
-    internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
-};
 
 Status RunCpu(
     const Context& context,
@@ -7647,19 +7758,9 @@ Status RunCpu(
   const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b1001, .operands = kNamed, .scalars = scalars};
-  const auto run = [&]() {
-    return internal::RunRowsOnCpu<GroupNormalizationGradFormula>(
-        context, call, split.inputs(), split.outputs());
-  };
-  if (Status status = run(); !status.ok()) {
-    return status;
-  }
-  const internal::RowsCall call2 = {
-      .dims = dims, .of_row = 0b1100, .operands = kNamed2, .scalars = scalars};
-  return internal::RunRowsOnCpu<GroupNormalizationGradFormula2>(
-      context, call2, split.inputs(), split.outputs());
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu<GroupNormalizationGradFormula, GroupNormalizationGradFormula2, GroupNormalizationGradFormula3, GroupNormalizationGradFormula4>(
+      context, call, split.inputs(), split.outputs());
 }
 
 Status RunCuda(
@@ -7670,17 +7771,8 @@ Status RunCuda(
   const internal::SplitArguments split = SplitOf(attributes, inputs, outputs);
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
-  const internal::RowsCall call = {
-      .dims = dims, .of_row = 0b1001, .operands = kNamed, .scalars = scalars};
-  const auto run = [&]() {
-    return internal::RunRowsOnCuda(context, kOperator, call, split.inputs(), split.outputs());
-  };
-  if (Status status = run(); !status.ok()) {
-    return status;
-  }
-  const internal::RowsCall call2 = {
-      .dims = dims, .of_row = 0b1100, .operands = kNamed2, .scalars = scalars};
-  return internal::RunRowsOnCuda(context, kOperator2, call2, split.inputs(), split.outputs());
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, split.inputs(), split.outputs());
 }
 
 template <typename T_, typename T1_, typename T2_>

@@ -2916,29 +2916,33 @@ const reference::FormulaNode kNodes[] = {
     // 4
     {.operation = "multiply", .arguments = {2, 3}},
     // 5
-    {.operation = "input", .name = "scale"},
-    // 6
-    {.operation = "multiply", .arguments = {5, 3}},
-    // 7
     {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 7
+    {.operation = "sum", .arguments = {6}, .over = {"D"}},
     // 8
-    {.operation = "mean", .arguments = {7}, .over = {"D"}},
+    {.operation = "sum", .arguments = {5}, .over = {"D"}},
     // 9
-    {.operation = "subtract", .arguments = {7, 8}},
+    {.operation = "input", .name = "scale"},
     // 10
-    {.operation = "multiply", .arguments = {7, 4}},
+    {.operation = "multiply", .arguments = {9, 3}},
     // 11
-    {.operation = "mean", .arguments = {10}, .over = {"D"}},
+    {.operation = "multiply", .arguments = {4, 7}},
     // 12
-    {.operation = "multiply", .arguments = {4, 11}},
+    {.operation = "add", .arguments = {8, 11}},
     // 13
-    {.operation = "subtract", .arguments = {9, 12}},
+    {.operation = "count", .arguments = {}, .over = {"D"}},
     // 14
-    {.operation = "multiply", .arguments = {6, 13}},
+    {.operation = "divide", .arguments = {12, 13}},
     // 15
-    {.operation = "sum", .arguments = {10}, .over = {"D", "N"}},
+    {.operation = "subtract", .arguments = {5, 14}},
     // 16
-    {.operation = "sum", .arguments = {7}, .over = {"D", "N"}},
+    {.operation = "multiply", .arguments = {10, 15}},
+    // 17
+    {.operation = "sum", .arguments = {7}, .over = {"N"}},
+    // 18
+    {.operation = "sum", .arguments = {8}, .over = {"N"}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -2969,9 +2973,9 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dX", .node = 14},
-            {.name = "dScale", .node = 15},
-            {.name = "dB", .node = 16},
+            {.name = "dX", .node = 16},
+            {.name = "dScale", .node = 17},
+            {.name = "dB", .node = 18},
         },
 });
 

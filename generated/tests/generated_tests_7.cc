@@ -4108,7 +4108,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
     {"num_groups", 1},
 };
 
@@ -4126,29 +4126,41 @@ const reference::FormulaNode kNodes[] = {
     // 5
     {.operation = "input", .name = "dY"},
     // 6
-    {.operation = "input", .name = "scale"},
-    // 7
-    {.operation = "multiply", .arguments = {5, 6}},
-    // 8
-    {.operation = "mean", .arguments = {7}, .over = {"D", "K"}},
-    // 9
-    {.operation = "subtract", .arguments = {7, 8}},
-    // 10
-    {.operation = "multiply", .arguments = {7, 4}},
-    // 11
-    {.operation = "mean", .arguments = {10}, .over = {"D", "K"}},
-    // 12
-    {.operation = "multiply", .arguments = {4, 11}},
-    // 13
-    {.operation = "subtract", .arguments = {9, 12}},
-    // 14
-    {.operation = "multiply", .arguments = {3, 13}},
-    // 15
     {.operation = "multiply", .arguments = {5, 4}},
+    // 7
+    {.operation = "sum", .arguments = {6}, .over = {"D"}},
+    // 8
+    {.operation = "sum", .arguments = {5}, .over = {"D"}},
+    // 9
+    {.operation = "input", .name = "scale"},
+    // 10
+    {.operation = "multiply", .arguments = {9, 7}},
+    // 11
+    {.operation = "sum", .arguments = {10}, .over = {"K"}},
+    // 12
+    {.operation = "count", .arguments = {}, .over = {"D", "K"}},
+    // 13
+    {.operation = "divide", .arguments = {11, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {9, 8}},
+    // 15
+    {.operation = "sum", .arguments = {14}, .over = {"K"}},
     // 16
-    {.operation = "sum", .arguments = {15}, .over = {"D", "N"}},
+    {.operation = "divide", .arguments = {15, 12}},
     // 17
-    {.operation = "sum", .arguments = {5}, .over = {"D", "N"}},
+    {.operation = "multiply", .arguments = {9, 5}},
+    // 18
+    {.operation = "subtract", .arguments = {17, 16}},
+    // 19
+    {.operation = "multiply", .arguments = {4, 13}},
+    // 20
+    {.operation = "subtract", .arguments = {18, 19}},
+    // 21
+    {.operation = "multiply", .arguments = {3, 20}},
+    // 22
+    {.operation = "sum", .arguments = {7}, .over = {"N"}},
+    // 23
+    {.operation = "sum", .arguments = {8}, .over = {"N"}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -4182,9 +4194,9 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dX", .node = 14},
-            {.name = "dScale", .node = 16},
-            {.name = "dBias", .node = 17},
+            {.name = "dX", .node = 21},
+            {.name = "dScale", .node = 22},
+            {.name = "dBias", .node = 23},
         },
     .firsts =
         {

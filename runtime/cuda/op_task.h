@@ -14,7 +14,7 @@
 /// A call of an operator without its mathematics: what RunOp (run_op.h) knows of it.
 namespace gradsmith::cuda {
 
-struct RowsInfo;
+struct RowsPassesInfo;
 
 /// The most operands (inputs and outputs), choices and scalars that an operator has.
 inline constexpr int kMaxOperands = 16;
@@ -45,8 +45,8 @@ struct OpInfo {
   const KernelImage* image = nullptr;
   /// Bit i is set where input i of a map is a mask (patterns/map.h).
   unsigned masks = 0;
-  /// What launches of an operator depend on whose formulas are computed by rows; null for others.
-  const RowsInfo* rows = nullptr;
+  /// Of an operator whose formulas are computed by rows its passes; null for others.
+  const RowsPassesInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);
 };

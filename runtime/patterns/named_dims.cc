@@ -65,15 +65,27 @@ NamedDims::NamedDims(const Dims& dims, std::span<const std::int64_t> lengths) : 
   }
 }
 
-RowsAxes NamedDims::Axes(unsigned names) const {
+RowsAxes NamedDims::Axes(unsigned names, unsigned whole) const {
   RowsAxes axes;
+  int begin = 0;
   for (int name = 0; name < this->names(); ++name) {
+    const int length = Has(whole, name) ? static_cast<int>(lengths_[name]) : 0;
     if (Has(names, name)) {
-      const auto begin = static_cast<int>(begins_[name]);
-      axes.dims |= AxesFrom(begin, begin + static_cast<int>(lengths_[name])).dims;
+      axes.dims |= AxesFrom(begin, begin + length).dims;
     }
+    begin += length;
   }
   return axes;
+}
+
+Dims NamedDims::DimsOf(const IntList& names) const {
+  Dims dims;
+  for (const std::int64_t name : names) {
+    for (std::int64_t i = 0; i < lengths_[static_cast<int>(name)]; ++i) {
+      dims.push_back(dims_[static_cast<int>(begins_[static_cast<int>(name)] + i)]);
+    }
+  }
+  return dims;
 }
 
 std::int64_t NamedDims::Count(unsigned names) const {
@@ -113,30 +125,6 @@ TensorRef NamedDims::Spread(const TensorRef& tensor, const IntList& own_names, u
     }
   }
   return spread;
-}
-
-bool SpreadOperands(
-    const NamedDims& dims,
-    unsigned of_row,
-    const RowsCounts& counts,
-    std::span<const NamedOperand> operands,
-    std::span<const ConstTensorRef> inputs,
-    std::span<const TensorRef> outputs,
-    std::span<TensorRef> spread) {
-  constexpr unsigned kAll = ~0U;
-  bool is_wanted = false;
-  for (int i = 0; i < static_cast<int>(operands.size()); ++i) {
-    const bool is_output = i >= counts.all_inputs();
-    const auto argument = static_cast<std::size_t>(operands[i].argument);
-    const TensorRef tensor = is_output ? OperandOrAbsent(ArgumentAt(outputs, argument))
-                                       : OperandOrAbsent(ArgumentAt(inputs, argument));
-    const RowsKind kind = KindOf(i, counts);
-    const unsigned of_kind = HasRowDims(kind) ? of_row : ~of_row;
-    const unsigned names = kind == RowsKind::kElement ? kAll : of_kind;
-    spread[i] = dims.Spread(tensor, operands[i].names, names);
-    is_wanted = is_wanted || (is_output && tensor.present);
-  }
-  return is_wanted;
 }
 
 }  // namespace gradsmith::internal

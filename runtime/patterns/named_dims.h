@@ -68,8 +68,12 @@ class NamedDims {
   /// `lengths` are how many dims each name has.
   NamedDims(const Dims& dims, std::span<const std::int64_t> lengths);
 
-  /// Axes returns the places of the names' dims.
-  [[nodiscard]] RowsAxes Axes(unsigned names) const;
+  /// How many dims each name has.
+  [[nodiscard]] const IntList& lengths() const { return lengths_; }
+  /// Axes returns the places of the names' dims in a tensor that has those of `whole`.
+  [[nodiscard]] RowsAxes Axes(unsigned names, unsigned whole) const;
+  /// DimsOf returns the dims of a tensor that has those of the names, in their order.
+  [[nodiscard]] Dims DimsOf(const IntList& names) const;
   /// Count returns the product of the names' dims.
   [[nodiscard]] std::int64_t Count(unsigned names) const;
   /// Spread returns the tensor with the dims of all these names, in order. Along those that it
@@ -85,17 +89,6 @@ class NamedDims {
   /// The place of each name's first dim.
   IntList begins_;
 };
-
-/// SpreadOperands makes the operands of the pattern `rows` for a call, in the pattern's order, and
-/// returns whether an output is wanted. `of_row` are the names of the dims that make a row.
-bool SpreadOperands(
-    const NamedDims& dims,
-    unsigned of_row,
-    const RowsCounts& counts,
-    std::span<const NamedOperand> operands,
-    std::span<const ConstTensorRef> inputs,
-    std::span<const TensorRef> outputs,
-    std::span<TensorRef> spread);
 
 }  // namespace gradsmith::internal
 

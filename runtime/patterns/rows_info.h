@@ -1,7 +1,11 @@
 #ifndef GRADSMITH_PATTERNS_ROWS_INFO_H_
 #define GRADSMITH_PATTERNS_ROWS_INFO_H_
 
+#include <span>
+#include <string_view>
+
 #include "patterns/rows.h"
+#include "patterns/rows_passes.h"
 
 namespace gradsmith::cuda {
 
@@ -19,6 +23,19 @@ inline constexpr RowsInfo kRowsInfo = {
     .phases = Functor::kPhases,
     .results = AtLeastOne(Functor::kResults),
     .rows_of_many_dims = Functor::kRowsOfManyDims};
+
+/// RowsKernels are those of a functor: what their names have in common, and how they are launched.
+struct RowsKernels {
+  std::string_view name;
+  RowsInfo info;
+};
+
+/// RowsPassesInfo is the same of an operator whose formulas are computed by passes of rows.
+struct RowsPassesInfo {
+  internal::RowsPasses passes;
+  /// Those of each pass.
+  std::span<const RowsKernels> kernels;
+};
 
 }  // namespace gradsmith::cuda
 

@@ -1,9 +1,10 @@
 #ifndef GRADSMITH_PATTERNS_RUN_ROWS_H_
 #define GRADSMITH_PATTERNS_RUN_ROWS_H_
 
-#include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "cuda/op_task.h"
 #include "gradsmith/context.h"
@@ -11,38 +12,56 @@
 #include "gradsmith/tensor.h"
 #include "patterns/named_dims.h"
 #include "patterns/rows.h"
+#include "patterns/rows_passes.h"
 
 /// How an operator whose formulas reduce is run: by the pattern `rows`, whose operands are
 /// arguments of the operator.
 namespace gradsmith::internal {
 
-/// RowsCall is a call as the registration stub knows it, or a part of one: a pass over memory,
-/// which gives some of the outputs. One of whose outputs none is wanted does nothing.
+/// RowsCall is a call as the registration stub knows it.
 struct RowsCall {
   NamedDims dims;
-  /// The names of the dims that make a row, as a set.
-  unsigned of_row = 0;
-  /// In the pattern's order.
-  std::span<const NamedOperand> operands;
+  RowsPasses passes;
   std::span<const double> scalars;
 };
 
-/// RunRowsOnCpu computes rows on the context's threads.
+/// RunPassOnCpu computes one pass, if it is wanted.
 template <typename Functor>
+Status RunPassOnCpu(
+    const Context& context,
+    const PassOperands& operands,
+    std::size_t pass,
+    std::span<const double> scalars) {
+  if (!operands.IsWanted(pass)) {
+    return {};
+  }
+  const std::vector<TensorRef> tensors = operands.Spread(pass);
+  const std::span<const TensorRef, RowsPlaces<Functor>::kEnd> spread(tensors);
+  return RunRowsOf<Functor>(context, spread, operands.Axes(pass), scalars);
+}
+
+/// RunRowsOnCpu computes rows on the context's threads, one pass for each functor.
+template <typename... Functors>
 Status RunRowsOnCpu(
     const Context& context,
     const RowsCall& call,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  std::array<TensorRef, RowsPlaces<Functor>::kEnd> tensors;
-  const bool is_wanted = SpreadOperands(
-      call.dims, call.of_row, CountsOf<Functor>(), call.operands, inputs, outputs, tensors);
-  return is_wanted ? RunRowsOf<Functor>(context, tensors, call.dims.Axes(call.of_row), call.scalars)
-                   : Status();
+  PassOperands operands(call.passes, call.dims, inputs, outputs);
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(operands.bytes());
+  operands.Place(memory.get());
+  Status status;
+  std::size_t pass = 0;
+  const auto run = [&]<typename Functor>() {
+    status = RunPassOnCpu<Functor>(context, operands, pass++, call.scalars);
+    return status.ok();
+  };
+  (void)(run.template operator()<Functors>() && ...);
+  return status;
 }
 
 /// RunRowsOnCuda computes rows with the operator's kernels, which are in `op.image`, and of whose
-/// functor `op.rows` tells; in a build without CUDA it returns an error.
+/// passes `op.rows` tells; in a build without CUDA it returns an error.
 Status RunRowsOnCuda(
     const Context& context,
     const cuda::OpInfo& op,

@@ -18,13 +18,16 @@ namespace gradsmith::cuda {
 
 namespace {
 
-std::string KernelName(const RowsForm& form, const OpTask& task, const internal::RowsTypes& types) {
+std::string KernelName(
+    const RowsForm& form,
+    std::string_view of_functor,
+    const internal::RowsTypes& types) {
   std::string name = "gradsmith_rows_by_columns_";
   if (!form.is_by_columns) {
     name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
     name += form.vector > 1 ? "vectors_" : "elements_";
   }
-  name += std::string(task.op->name) + "_" + std::string(KernelSuffix(types.first));
+  name += std::string(of_functor) + "_" + std::string(KernelSuffix(types.first));
   return types.first == types.second ? name : name + "_" + std::string(KernelSuffix(types.second));
 }
 
@@ -115,11 +118,10 @@ class RowsPlan final : public internal::Plan {
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     const DeviceInfo& device,
     const KernelImage& image,
-    const OpTask& task,
-    const RowsInfo& info) {
-  const std::span<const TensorRef> tensors(
-      task.tensors.begin(), static_cast<std::size_t>(task.operands()));
-  const internal::RowsAxes axes = {.dims = static_cast<std::uint32_t>(task.choices[0])};
+    const RowsKernels& of_functor,
+    std::span<const TensorRef> tensors,
+    const internal::RowsAxes& axes) {
+  const RowsInfo& info = of_functor.info;
   if (Status status = internal::CheckRows(tensors, info.counts, axes); !status.ok()) {
     return status;
   }
@@ -129,7 +131,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(
-      MostShared(device), device.ordinal(), {&image}, KernelName(form, task, types).c_str());
+      MostShared(device), device.ordinal(), {&image}, KernelName(form, of_functor.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
@@ -144,6 +146,17 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     kernels.columns = *columns;
   }
   return std::unique_ptr<internal::Plan>(std::make_unique<RowsPlan>(rows, shape, info, kernels));
+}
+
+Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
+    const DeviceInfo& device,
+    const KernelImage& image,
+    const OpTask& task,
+    const RowsInfo& info) {
+  const std::span<const TensorRef> tensors(
+      task.tensors.begin(), static_cast<std::size_t>(task.operands()));
+  const internal::RowsAxes axes = {.dims = static_cast<std::uint32_t>(task.choices[0])};
+  return MakeRowsPlan(device, image, {.name = task.op->name, .info = info}, tensors, axes);
 }
 
 }  // namespace gradsmith::cuda

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/plan.h"
 #include "cuda/implementation.h"
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
+#include "gradsmith/tensor.h"
 #include "patterns/rows.h"
 #include "patterns/rows_info.h"
 
@@ -26,7 +28,15 @@ inline void AddAxes(const internal::RowsAxes& axes, OpTask* task) {
   task->choices.push_back(axes.dims);
 }
 
-/// MakeRowsPlan returns the plan of a task whose kernels are in the image, by the operator's name.
+/// MakeRowsPlan returns the plan of a pass over tensors, whose kernels are in the image.
+Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
+    const DeviceInfo& device,
+    const KernelImage& image,
+    const RowsKernels& kernels,
+    std::span<const TensorRef> tensors,
+    const internal::RowsAxes& axes);
+
+/// MakeRowsPlan does so for a task, whose operator's name is that of the kernels.
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     const DeviceInfo& device,
     const KernelImage& image,

@@ -44,7 +44,7 @@ namespace gradsmith {
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradAttributes {
   /// how many groups the channels are
-  // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 27 of the entry
   ::std::int64_t num_groups = 1;
 };
 
@@ -52,19 +52,19 @@ struct GroupNormalizationGradAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: GroupNormalizationGrad, line 13 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what GroupNormalization was given
-  // ops.yaml: GroupNormalizationGrad, line 14 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what GroupNormalization was given
-  // ops.yaml: GroupNormalizationGrad, line 15 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [N, G]: what GroupNormalization gave
-  // ops.yaml: GroupNormalizationGrad, line 16 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<const T2_> mean = {};
   /// [N, G]: what GroupNormalization gave
-  // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 20 of the entry
   ::gradsmith::TensorView<const T2_> inv_std = {};
 };
 
@@ -74,13 +74,13 @@ template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationGradOutputs {
   /// [N, C, *D], optional, may be written in place of input dY: gradient of the loss with respect
   /// to X
-  // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 22 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dY * xhat over the batch and the spatial dims
-  // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 23 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY over the batch and the spatial dims
-  // ops.yaml: GroupNormalizationGrad, line 21 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 24 of the entry
   ::gradsmith::TensorView<T1_> dBias = {};
 };
 

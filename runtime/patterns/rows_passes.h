@@ -1,0 +1,79 @@
+#ifndef GRADSMITH_PATTERNS_ROWS_PASSES_H_
+#define GRADSMITH_PATTERNS_ROWS_PASSES_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "gradsmith/tensor.h"
+#include "patterns/named_dims.h"
+#include "patterns/rows.h"
+
+/// Operators whose formulas one pass of the pattern `rows` does not compute: several do, and leave
+/// what later ones need in temporaries.
+namespace gradsmith::internal {
+
+/// RowsPass is one pass over memory.
+struct RowsPass {
+  RowsCounts counts;
+  /// The names of the dims of the largest tensor that it reads, as a set.
+  unsigned whole = 0;
+  /// Of those that make a row.
+  unsigned of_row = 0;
+  /// In the pattern's order. Arguments behind the operator's own are temporaries.
+  std::span<const NamedOperand> operands;
+};
+
+/// RowsPasses are all of an operator's, in their order.
+struct RowsPasses {
+  /// How many inputs and outputs the operator has.
+  int inputs = 0;
+  int outputs = 0;
+  std::span<const RowsPass> passes;
+  /// The names of the dims of each temporary. They are of float, and of double in calls that have
+  /// doubles.
+  std::span<const IntList> temporaries;
+};
+
+/// PassOperands are a call's operands as each of the passes is given them.
+class PassOperands {
+ public:
+  PassOperands(
+      const RowsPasses& passes,
+      const NamedDims& dims,
+      std::span<const ConstTensorRef> inputs,
+      std::span<const TensorRef> outputs);
+
+  /// The bytes that all temporaries take.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  /// Where each temporary begins, in bytes.
+  [[nodiscard]] std::size_t offset(std::size_t temporary) const { return offsets_[temporary]; }
+  /// Gives the temporaries memory of `bytes` bytes.
+  void Place(void* memory);
+
+  /// Whether a pass gives an output that is wanted, or what a later one needs for such.
+  [[nodiscard]] bool IsWanted(std::size_t pass) const { return is_wanted_[pass]; }
+  /// Spread returns a pass's operands, which have the dims that the pattern expects; strides are 0
+  /// along dims that an argument lacks.
+  [[nodiscard]] std::vector<TensorRef> Spread(std::size_t pass) const;
+  [[nodiscard]] RowsAxes Axes(std::size_t pass) const {
+    return dims_.Axes(passes_.passes[pass].of_row, passes_.passes[pass].whole);
+  }
+
+ private:
+  void FindWanted();
+  [[nodiscard]] TensorRef Argument(std::size_t pass, int operand) const;
+
+  RowsPasses passes_;
+  NamedDims dims_;
+  /// The call's, and the temporaries behind them.
+  std::vector<TensorRef> inputs_;
+  std::vector<TensorRef> outputs_;
+  std::vector<std::size_t> offsets_;
+  std::size_t bytes_ = 0;
+  std::vector<bool> is_wanted_;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_PATTERNS_ROWS_PASSES_H_
