@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <sstream>
 #include <string>
@@ -86,7 +87,9 @@ Status UnknownOp(const Registry& registry, const std::string& name) {
       names.push_back(row->op->name);
     }
   }
-  return Wrong(name, "the name of an op: " + OneOf(name, names));
+  const std::string nearest = name.size() > 1 ? internal::DidYouMean(name, names) : "";
+  return Wrong(
+      name, "the name of one of the " + internal::Counted(std::ssize(names), "op") + nearest);
 }
 
 Status UnknownName(const OpSchema& op, const std::string& word, std::string_view name) {

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from jax_peer import TOLERANCES, differentiated, equal, jax, near
 
+LOSSES = ("SoftmaxCrossEntropyWithLabels",)  # compared here
+
 jnp = jax.numpy
 
 

@@ -10,7 +10,7 @@ import yaml
 
 DECLARED = yaml.safe_load((Path(__file__).resolve().parents[2] / "ops.yaml").read_text(encoding="utf-8"))["ops"]
 CONV = "ConvGrad float X=8x3x9x9 W=4x3x3x3"
-OPS = ", ".join(op["name"] for op in DECLARED)
+OPS = f"the name of one of the {len(DECLARED)} ops"
 ROWS_OF_CONV = ", ".join(next(op["rows"] for op in DECLARED if op["name"] == "Conv"))
 NAMES = "layout, outputs, accumulate, dY, X, W, kernel_shape, strides, pads, dilations, group, auto_pad"
 
@@ -52,9 +52,9 @@ def test_the_operator_of_the_line_is_named_not_its_forward(line: str, op: str, f
     [
         (f"{CONV} stride=2,2", WORDS, "strides"),
         (f"{CONV} layuot=NHWC", WORDS, "layout"),
-        ("X=1x1x3 float ConvGard", f"the name of an op: {OPS}", ""),
-        ("ConvGard float X=1x1x3", f"the name of an op: {OPS}", "ConvGrad"),
-        ("conv_grad float X=1x1x3", f"the name of an op: {OPS}", "ConvGrad"),
+        ("X=1x1x3 float ConvGard", OPS, ""),
+        ("ConvGard float X=1x1x3", OPS, "ConvGrad"),
+        ("conv_grad float X=1x1x3", OPS, "ConvGrad"),
         ("Conv flaot", f"the name of a row of Conv on cpu: {ROWS_OF_CONV}", "float"),
         (f"{CONV} B=4", WORDS, ""),
         (f"{CONV} momentum=2", WORDS, ""),
