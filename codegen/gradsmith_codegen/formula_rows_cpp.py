@@ -127,7 +127,7 @@ class _Writer:
         if outputs[Role.ROW]:
             methods.append(self._row_outputs(outputs[Role.ROW]))
         if outputs[Role.COLUMN]:
-            methods.append(self._column_terms(outputs[Role.COLUMN]))
+            methods += [*self._output_of(outputs), self._column_terms(outputs[Role.COLUMN])]
         return Functor(list(self._constants()), methods)
 
     # -- Constants ---
@@ -255,6 +255,14 @@ class _Writer:
 
     def _row_outputs(self, tensors: Sequence[Tensor]) -> Method:
         return self._method("RowOutputs", [_ROW, "A* outputs"], self._assignments("outputs", tensors))
+
+    def _output_of(self, outputs: dict[Role, list[Tensor]]) -> Iterable[Method]:
+        """Which sums over the rows are of an output."""
+        elements = [self._graph.outputs[tensor.name] for tensor in outputs[Role.ELEMENT]]
+        terms = [self._graph.nodes[self._graph.outputs[tensor.name]].arguments[0] for tensor in outputs[Role.COLUMN]]
+        places = [elements.index(node) if node in elements else -1 for node in terms]
+        if any(place >= 0 for place in places):
+            yield _constant_method("int OutputOf", places, "sum")
 
     def _column_terms(self, tensors: Sequence[Tensor]) -> Method:
         lines = self._assignments("terms", tensors, are_sums=True)

@@ -337,6 +337,7 @@ struct GroupNormalizationFormula : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // Y = (X - center) * factor * scale + bias
     out[0] = (in[0] - row.pivot - row.results[0]) * row.results[2] * in[1] + in[2];
   }
   template <typename A>

@@ -149,6 +149,7 @@ struct BiasReluGradFormula : RowsFunctor {
     // dA = where(A + B > 0, dY, 0)
     out[0] = in[1] + columns[0] > A{0} ? in[0] : A{0};
   }
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
@@ -198,6 +199,7 @@ struct BiasSiluGradFormula : RowsFunctor {
     // dA = dY * slope
     out[0] = in[0] * v2;
   }
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {

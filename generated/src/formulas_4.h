@@ -29,9 +29,9 @@ struct GeluGradFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = 0.5 * erfc(-X * sqrt(0.5))
     const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
-    // density = exp(-0.5 * X * X) / sqrt(2 * pi)
-    const A v1 = formula::Exp(-A{0.5} * in[1] * in[1]);
-    const A v2 = v1 / formula::Sqrt(A{2} * formula::kPi<A>);
+    // density = sqrt(0.5 / pi) * exp(-0.5 * X * X)
+    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>);
+    const A v2 = v1 * formula::Exp(-A{0.5} * in[1] * in[1]);
     // dX = dY * (probability + X * density)
     out[0] = in[0] * (v0 + in[1] * v2);
   }
@@ -146,6 +146,7 @@ struct BiasFastGeluGradFormula : RowsFunctor {
     // dA = dY * slope
     out[0] = in[0] * v5;
   }
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {

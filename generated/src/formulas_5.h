@@ -185,9 +185,9 @@ struct GeGluGradFormula {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = 0.5 * erfc(-gate * sqrt(0.5))
     const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
-    // density = exp(-0.5 * gate * gate) / sqrt(2 * pi)
-    const A v1 = formula::Exp(-A{0.5} * in[1] * in[1]);
-    const A v2 = v1 / formula::Sqrt(A{2} * formula::kPi<A>);
+    // density = sqrt(0.5 / pi) * exp(-0.5 * gate * gate)
+    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>);
+    const A v2 = v1 * formula::Exp(-A{0.5} * in[1] * in[1]);
     // dGate = dY * up * (probability + gate * density)
     out[0] = in[0] * in[2] * (v0 + in[1] * v2);
     // dUp = dY * (gate * probability)

@@ -214,22 +214,23 @@ struct BiasGeluGradFormula : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(A{2} * formula::kPi<A>);
+    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>) * v0;
     const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
-    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
-    const A v3 = v2 + v0 * formula::Exp(-A{0.5} * v0 * v0) / v1;
+    // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
+    const A v3 = v2 + v1 * formula::Exp(-A{0.5} * v0 * v0);
     // dA = dY * slope
     out[0] = in[0] * v3;
   }
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return 0; }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(A{2} * formula::kPi<A>);
+    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>) * v0;
     const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
-    // slope = 0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * pi)
-    const A v3 = v2 + v0 * formula::Exp(-A{0.5} * v0 * v0) / v1;
+    // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
+    const A v3 = v2 + v1 * formula::Exp(-A{0.5} * v0 * v0);
     // dB = sum(dY * slope, P)
     terms[0] = in[0] * v3;
   }
@@ -341,8 +342,8 @@ struct GroupNormalizationGradFormula2 : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
-    outputs[0] = row.results[0];
-    outputs[1] = row.results[1];
+    outputs[0] = row.results[0] / row.scalars[0];
+    outputs[1] = row.results[1] / row.scalars[0];
   }
 };
 
@@ -368,7 +369,9 @@ struct GroupNormalizationGradFormula3 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    // dScale = sum(of_xhat, N)
     terms[0] = in[0];
+    // dBias = sum(of_y, N)
     terms[1] = in[1];
   }
 };
@@ -391,13 +394,11 @@ struct GroupNormalizationGradFormula4 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
-    // of_center = sum(scale * of_y, K) / count(K, D)
-    const A v0 = row.inputs[4] / row.scalars[0];
     // xhat = (X - mean) * inv_std
-    const A v1 = (in[1] - row.inputs[1]) * row.inputs[2];
-    // of_factor = sum(scale * of_xhat, K) / count(K, D)
-    const A v2 = row.inputs[3] / row.scalars[0];
-    out[0] = row.inputs[2] * (row.inputs[0] * in[0] - v0 - v1 * v2);
+    const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
+    const A v1 = row.inputs[0] * in[0] - row.inputs[4] - v0 * row.inputs[3];
+    // dX = inv_std * (scale * dY - of_center - xhat * of_factor)
+    out[0] = row.inputs[2] * v1;
   }
 };
 

@@ -7582,9 +7582,9 @@ constexpr std::array<internal::NamedOperand, 5> kNamed2 = {
     internal::NamedOperand{.argument = 2, .names = {1, 2}},
     // of_y
     internal::NamedOperand{.argument = 6, .names = {0, 1, 2}},
-    // of_factor_1
+    // of_factor
     internal::NamedOperand{.argument = 5, .names = {0, 1}},
-    // of_center_1
+    // of_center
     internal::NamedOperand{.argument = 6, .names = {0, 1}},
 };
 
@@ -7610,9 +7610,9 @@ constexpr std::array<internal::NamedOperand, 8> kNamed4 = {
     internal::NamedOperand{.argument = 3, .names = {0, 1}},
     // inv_std
     internal::NamedOperand{.argument = 4, .names = {0, 1}},
-    // of_factor_1
+    // of_factor
     internal::NamedOperand{.argument = 7, .names = {0, 1}},
-    // of_center_1
+    // of_center
     internal::NamedOperand{.argument = 8, .names = {0, 1}},
     // dX
     internal::NamedOperand{.argument = 0, .names = {0, 1, 2, 3}},
@@ -7624,9 +7624,9 @@ constexpr std::array<IntList, 4> kTemporaries = {
     IntList{0, 1, 2},
     // of_y
     IntList{0, 1, 2},
-    // of_factor_1
+    // of_factor
     IntList{0, 1},
-    // of_center_1
+    // of_center
     IntList{0, 1},
 };
 

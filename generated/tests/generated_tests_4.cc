@@ -933,45 +933,43 @@ const reference::FormulaNode kNodes[] = {
     // 6
     {.operation = "multiply", .arguments = {0, 5}},
     // 7
-    {.operation = "negate", .arguments = {0}},
-    // 8
-    {.operation = "multiply", .arguments = {7, 1}},
-    // 9
-    {.operation = "multiply", .arguments = {8, 1}},
-    // 10
-    {.operation = "exp", .arguments = {9}},
-    // 11
-    {.operation = "number", .number = 2.0},
-    // 12
     {.operation = "pi"},
+    // 8
+    {.operation = "divide", .arguments = {0, 7}},
+    // 9
+    {.operation = "sqrt", .arguments = {8}},
+    // 10
+    {.operation = "negate", .arguments = {0}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 1}},
+    // 12
+    {.operation = "multiply", .arguments = {11, 1}},
     // 13
-    {.operation = "multiply", .arguments = {11, 12}},
+    {.operation = "exp", .arguments = {12}},
     // 14
-    {.operation = "sqrt", .arguments = {13}},
+    {.operation = "multiply", .arguments = {9, 13}},
     // 15
-    {.operation = "divide", .arguments = {10, 14}},
-    // 16
     {.operation = "input", .name = "dY"},
+    // 16
+    {.operation = "multiply", .arguments = {1, 14}},
     // 17
-    {.operation = "multiply", .arguments = {1, 15}},
+    {.operation = "add", .arguments = {6, 16}},
     // 18
-    {.operation = "add", .arguments = {6, 17}},
+    {.operation = "multiply", .arguments = {15, 17}},
     // 19
-    {.operation = "multiply", .arguments = {16, 18}},
-    // 20
     {.operation = "multiply", .arguments = {0, 1}},
-    // 21
-    {.operation = "multiply", .arguments = {20, 5}},
+    // 20
+    {.operation = "multiply", .arguments = {19, 5}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    21,
+    20,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dX", .node = 19},
+            {.name = "dX", .node = 18},
         },
     .domain = kDomain,
 });

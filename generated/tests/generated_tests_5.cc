@@ -3449,52 +3449,50 @@ const reference::FormulaNode kNodes[] = {
     // 6
     {.operation = "multiply", .arguments = {0, 5}},
     // 7
-    {.operation = "negate", .arguments = {0}},
-    // 8
-    {.operation = "multiply", .arguments = {7, 1}},
-    // 9
-    {.operation = "multiply", .arguments = {8, 1}},
-    // 10
-    {.operation = "exp", .arguments = {9}},
-    // 11
-    {.operation = "number", .number = 2.0},
-    // 12
     {.operation = "pi"},
+    // 8
+    {.operation = "divide", .arguments = {0, 7}},
+    // 9
+    {.operation = "sqrt", .arguments = {8}},
+    // 10
+    {.operation = "negate", .arguments = {0}},
+    // 11
+    {.operation = "multiply", .arguments = {10, 1}},
+    // 12
+    {.operation = "multiply", .arguments = {11, 1}},
     // 13
-    {.operation = "multiply", .arguments = {11, 12}},
+    {.operation = "exp", .arguments = {12}},
     // 14
-    {.operation = "sqrt", .arguments = {13}},
+    {.operation = "multiply", .arguments = {9, 13}},
     // 15
-    {.operation = "divide", .arguments = {10, 14}},
-    // 16
     {.operation = "input", .name = "dY"},
-    // 17
+    // 16
     {.operation = "input", .name = "up"},
+    // 17
+    {.operation = "multiply", .arguments = {15, 16}},
     // 18
-    {.operation = "multiply", .arguments = {16, 17}},
+    {.operation = "multiply", .arguments = {1, 14}},
     // 19
-    {.operation = "multiply", .arguments = {1, 15}},
+    {.operation = "add", .arguments = {6, 18}},
     // 20
-    {.operation = "add", .arguments = {6, 19}},
+    {.operation = "multiply", .arguments = {17, 19}},
     // 21
-    {.operation = "multiply", .arguments = {18, 20}},
-    // 22
     {.operation = "multiply", .arguments = {1, 6}},
+    // 22
+    {.operation = "multiply", .arguments = {15, 21}},
     // 23
-    {.operation = "multiply", .arguments = {16, 22}},
-    // 24
-    {.operation = "multiply", .arguments = {17, 22}},
+    {.operation = "multiply", .arguments = {16, 21}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    24,
+    23,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dGate", .node = 21},
-            {.name = "dUp", .node = 23},
+            {.name = "dGate", .node = 20},
+            {.name = "dUp", .node = 22},
         },
     .domain = kDomain,
 });

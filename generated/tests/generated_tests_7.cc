@@ -2635,41 +2635,39 @@ const reference::FormulaNode kNodes[] = {
     // 8
     {.operation = "multiply", .arguments = {3, 7}},
     // 9
-    {.operation = "negate", .arguments = {3}},
-    // 10
-    {.operation = "multiply", .arguments = {9, 2}},
-    // 11
-    {.operation = "multiply", .arguments = {10, 2}},
-    // 12
-    {.operation = "exp", .arguments = {11}},
-    // 13
-    {.operation = "multiply", .arguments = {2, 12}},
-    // 14
-    {.operation = "number", .number = 2.0},
-    // 15
     {.operation = "pi"},
+    // 10
+    {.operation = "divide", .arguments = {3, 9}},
+    // 11
+    {.operation = "sqrt", .arguments = {10}},
+    // 12
+    {.operation = "multiply", .arguments = {11, 2}},
+    // 13
+    {.operation = "negate", .arguments = {3}},
+    // 14
+    {.operation = "multiply", .arguments = {13, 2}},
+    // 15
+    {.operation = "multiply", .arguments = {14, 2}},
     // 16
-    {.operation = "multiply", .arguments = {14, 15}},
+    {.operation = "exp", .arguments = {15}},
     // 17
-    {.operation = "sqrt", .arguments = {16}},
+    {.operation = "multiply", .arguments = {12, 16}},
     // 18
-    {.operation = "divide", .arguments = {13, 17}},
+    {.operation = "add", .arguments = {8, 17}},
     // 19
-    {.operation = "add", .arguments = {8, 18}},
-    // 20
     {.operation = "input", .name = "dY"},
+    // 20
+    {.operation = "multiply", .arguments = {19, 18}},
     // 21
-    {.operation = "multiply", .arguments = {20, 19}},
+    {.operation = "sum", .arguments = {20}, .over = {"P"}},
     // 22
-    {.operation = "sum", .arguments = {21}, .over = {"P"}},
-    // 23
     {.operation = "multiply", .arguments = {3, 2}},
-    // 24
-    {.operation = "multiply", .arguments = {23, 7}},
+    // 23
+    {.operation = "multiply", .arguments = {22, 7}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    24,
+    23,
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -2694,8 +2692,8 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dA", .node = 21},
-            {.name = "dB", .node = 22},
+            {.name = "dA", .node = 20},
+            {.name = "dB", .node = 21},
         },
     .domain = kDomain,
 });

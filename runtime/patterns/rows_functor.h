@@ -71,6 +71,9 @@ struct RowsFunctor {
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& /*row*/, A* /*outputs*/) {}
+  /// The element output whose values are the terms of a sum of columns, before they are rounded;
+  /// -1 where none is. Kernels then compute them once.
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return -1; }
   /// An element's terms of its column's sums. They are not made of RowValues::results, which are
   /// not found where sums of columns alone are wanted.
   template <typename A>
@@ -96,6 +99,17 @@ struct RowsPlaces {
   static constexpr int kRowOutput = kColumnSum + Functor::kColumnSums;
   static constexpr int kEnd = kRowOutput + Functor::kRowOutputs;
 };
+
+/// SumsOutputs is true where a sum of columns adds up an element output.
+template <typename Functor>
+constexpr bool SumsOutputs() {
+  for (int s = 0; s < Functor::kColumnSums; ++s) {
+    if (Functor::OutputOf(s) >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
 
 /// AtLeastOne is the size of an array that may have no elements.
 constexpr int AtLeastOne(int count) {

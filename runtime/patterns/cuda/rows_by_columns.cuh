@@ -74,6 +74,7 @@ class RowsByColumnsKernel {
 
   using Word = typename Operands::Word;
   using Words = Word[Functor::kInputs];
+  using Outputs = A[kOutputs][kVector];
 
   using Once = OnceOfRows<Functor, A, kRows>;
 
@@ -270,8 +271,10 @@ class RowsByColumnsKernel {
           if (HasChunk(c)) {
             Elements elements;
             Take(r, c, &elements);
-            MakeOutputs(row, elements, first + r, c);
-            AddToSums(row, elements, c);
+            Outputs out;
+            Map(row, elements, c, out);
+            StoreOutputs(out, first + r, c);
+            AddToSums(row, elements, c, out);
           }
         }
       }
@@ -286,8 +289,7 @@ class RowsByColumnsKernel {
     }
   }
   __device__ __forceinline__ void
-  MakeOutputs(const RowValues<A>& row, const Elements& elements, std::int64_t at, int chunk) const {
-    A out[kOutputs][kVector];
+  Map(const RowValues<A>& row, const Elements& elements, int chunk, Outputs& out) const {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       A of_place[kOutputs];
@@ -297,6 +299,9 @@ class RowsByColumnsKernel {
         out[o][v] = of_place[o];
       }
     }
+  }
+  __device__ __forceinline__ void StoreOutputs(const Outputs& out, std::int64_t at, int chunk)
+      const {
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
@@ -307,7 +312,7 @@ class RowsByColumnsKernel {
     }
   }
   __device__ __forceinline__ void
-  AddToSums(const RowValues<A>& row, const Elements& elements, int chunk) {
+  AddToSums(const RowValues<A>& row, const Elements& elements, int chunk, const Outputs& out) {
     if constexpr (Functor::kColumnSums > 0) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
@@ -315,7 +320,8 @@ class RowsByColumnsKernel {
         Functor::ColumnTerms(At(row, chunk, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
         for (int s = 0; s < kSums; ++s) {
-          sums_[s][chunk][v] += terms[s];
+          const int output = Functor::OutputOf(s);
+          sums_[s][chunk][v] += output < 0 ? terms[s] : out[output < 0 ? 0 : output][v];
         }
       }
     }

@@ -102,6 +102,7 @@ class RowsKernel {
   static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
   /// Whether vectors are copied to shared memory while the thread goes on.
   static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
+  static constexpr bool kSumsOutputs = SumsOutputs<Functor>();
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -122,6 +123,7 @@ class RowsKernel {
   using Words = Word[Functor::kInputs];
   using Team = RowsTeam<A, kRows, kResults, kIsAcross ? kRowsAcross<kVector> : 1>;
   using Results = A[kRows][kResults];
+  using Outputs = A[kOutputs][kVector];
 
   /// Where a thread's rows are, and what there is once of each.
   struct Rows {
@@ -556,11 +558,15 @@ class RowsKernel {
         [&](const Place& place, const Words& words) {
           Elements elements;
           Take(words, place, &elements);
+          Outputs out;
+          if (makes_elements || (kSumsOutputs && HasColumns())) {
+            Map(rows, results, elements, place, out);
+          }
           if (makes_elements) {
-            MakeOutputs(rows, results, elements, place);
+            StoreOutputs(rows, place, out);
           }
           if (HasColumns()) {
-            AddToColumns(rows, results, elements, place);
+            AddToColumns(rows, results, elements, place, out);
           }
         },
         [&](const Place& place) {
@@ -579,12 +585,12 @@ class RowsKernel {
       WriteRowOutputs(rows, results);
     }
   }
-  __device__ __forceinline__ void MakeOutputs(
-      const Rows& rows,
+  __device__ __forceinline__ void
+  Map(const Rows& rows,
       const Results& results,
       const Elements& elements,
-      const Place& place) const {
-    A out[kOutputs][kVector];
+      const Place& place,
+      Outputs& out) const {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       A of_place[kOutputs];
@@ -594,6 +600,9 @@ class RowsKernel {
         out[o][v] = of_place[o];
       }
     }
+  }
+  __device__ __forceinline__ void
+  StoreOutputs(const Rows& rows, const Place& place, const Outputs& out) const {
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
@@ -608,7 +617,8 @@ class RowsKernel {
       const Rows& rows,
       const Results& results,
       const Elements& elements,
-      const Place& place) const {
+      const Place& place,
+      const Outputs& out) const {
     A all[kSums][kVector];
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
@@ -617,7 +627,8 @@ class RowsKernel {
           RowAt(rows, results, place, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
       for (int s = 0; s < Functor::kColumnSums; ++s) {
-        all[s][v] = terms[s];
+        const int output = Functor::OutputOf(s);
+        all[s][v] = output < 0 ? terms[s] : out[output < 0 ? 0 : output][v];
       }
     }
     sums_.Add(place.chunk, first_ + place.along, all);
