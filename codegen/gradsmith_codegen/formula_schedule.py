@@ -170,7 +170,8 @@ class _Scheduler:
                 message = f"'{tensor.name}' is looked up and read at its place; one pattern does not do both"
                 raise of_entry(message, tensor.span)
             return Role.TABLE
-        if found.is_map or (dims & found.over and dims - found.over):
+        is_whole = dims == frozenset(found.whole)
+        if found.is_map or is_whole or (dims & found.over and dims - found.over):
             role = Role.ELEMENT
         else:
             role = Role.COLUMN if dims else Role.ROW

@@ -997,78 +997,92 @@ extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
 // ops.yaml:2252
-namespace generated::lp_normalization_stub {
+namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2252;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::softmax_cross_entropy_loss_stub
+
+// ops.yaml:2289
+namespace generated::softmax_cross_entropy_loss_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2289;
+extern const std::array<Row, 16> kRows;
+}  // namespace generated::softmax_cross_entropy_loss_grad_stub
+
+// ops.yaml:2320
+namespace generated::lp_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2320;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2275
+// ops.yaml:2343
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2275;
+constinit const std::int32_t kEntryLine = 2343;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2296
+// ops.yaml:2364
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2296;
+constinit const std::int32_t kEntryLine = 2364;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2328
+// ops.yaml:2396
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2328;
+constinit const std::int32_t kEntryLine = 2396;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2359
+// ops.yaml:2427
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2359;
+constinit const std::int32_t kEntryLine = 2427;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2387
+// ops.yaml:2455
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2387;
+constinit const std::int32_t kEntryLine = 2455;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2408
+// ops.yaml:2476
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2408;
+constinit const std::int32_t kEntryLine = 2476;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2440
+// ops.yaml:2508
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2440;
+constinit const std::int32_t kEntryLine = 2508;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2466
+// ops.yaml:2534
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2466;
+constinit const std::int32_t kEntryLine = 2534;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2500
+// ops.yaml:2568
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2500;
+constinit const std::int32_t kEntryLine = 2568;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 151> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1352,24 +1366,28 @@ constinit const std::array<std::span<const Row>, 151> kDispatchTable = {
     // ops.yaml:2227
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
     // ops.yaml:2252
+    std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
+    // ops.yaml:2289
+    std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
+    // ops.yaml:2320
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2275
+    // ops.yaml:2343
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2296
+    // ops.yaml:2364
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2328
+    // ops.yaml:2396
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2359
+    // ops.yaml:2427
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2387
+    // ops.yaml:2455
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2408
+    // ops.yaml:2476
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2440
+    // ops.yaml:2508
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2466
+    // ops.yaml:2534
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2500
+    // ops.yaml:2568
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -18,6 +18,7 @@
 #undef ReduceL2Grad
 #undef SeluGrad
 #undef SkipLayerNormalizationGrad
+#undef SoftmaxCrossEntropyLoss
 #undef SqrtGrad
 #undef SwiGlu
 #undef Tanh
@@ -71,6 +72,37 @@ GRADSMITH_MAP_KERNELS(SwiGlu, gradsmith::generated::SwiGluFormula)
 GRADSMITH_MAP_KERNELS(GeGlu, gradsmith::generated::GeGluFormula)
 // ops.yaml: ReduceL2Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula)
+// ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula2,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula2,
+    f64,
+    double)
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalizationGrad,

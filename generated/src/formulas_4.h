@@ -213,6 +213,91 @@ struct ReduceL2GradFormula {
   }
 };
 
+// ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
+struct SoftmaxCrossEntropyLossFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 2;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 3;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0 || result == 1) {
+      return 0;
+    }
+    return 1;
+  }
+  GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0];
+      // own_1 = sum(where(index(C) == label, X, 0), C)
+      const A v0 = row.index == row.integers[0] ? in[0] : A{0};
+      terms[1] = v0;
+    } else {
+      terms[2] = formula::Exp(in[0] - row.results[0]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& /*row*/, A* results) {
+    if (phase == 0) {
+      // shift = where(most - most < 1, most, 0)
+      results[0] = results[0] - results[0] < A{1} ? results[0] : A{0};
+    } else {
+      // log_total = log(sum(exp(X - shift), C))
+      results[2] = formula::Log(results[2]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // log_prob = X - shift - log_total
+    out[0] = in[0] - row.results[0] - row.results[2];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v1 = row.scalars[2] != A{0} && v0;
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
+    // scale = where(given(weight), weight[label], 1)
+    const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
+    outputs[0] = v2 ? v3 : A{0};
+    outputs[1] = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
+  }
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
+struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 2;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0];
+    terms[1] = in[1];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const A v0 = row.scalars[1] != A{0} ? row.results[0] : A{1};
+    // Y = div0(sum(loss, N, D), where(average, total, 1))
+    outputs[0] = formula::Div0(row.results[1], v0);
+  }
+};
+
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 struct SkipLayerNormalizationGradFormula : RowsFunctor {
   static constexpr int kInputs = 2;

@@ -20,6 +20,7 @@
 #undef ReGlu
 #undef ReGluGrad
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyLossGrad
 #undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
@@ -84,6 +85,57 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
     gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    bf16,
+    __nv_bfloat16)
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula2,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula2,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
     bf16,
     __nv_bfloat16)
 // ops.yaml: SkipLayerNormalization, line 1 of the entry

@@ -304,6 +304,101 @@ struct SoftmaxCrossEntropyWithLabelsFormula : RowsFunctor {
   }
 };
 
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+struct SoftmaxCrossEntropyLossGradFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 1;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v1 = row.scalars[2] != A{0} && v0;
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
+    // scale = where(given(weight), weight[label], 1)
+    const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
+    outputs[0] = v2 ? v3 : A{0};
+  }
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kRowInputs = 1;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const A v0 = row.scalars[1] != A{0} ? row.results[0] : A{1};
+    outputs[0] = formula::Div0(row.inputs[0], v0);
+  }
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+struct SoftmaxCrossEntropyLossGradFormula3 : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kRowInputs = 1;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v1 = row.scalars[2] != A{0} && v0;
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
+    // scale = where(given(weight), weight[label], 1)
+    const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
+    const bool v4 = row.index == row.integers[0];
+    const A v5 = v4 ? formula::Expm1(in[0]) : formula::Exp(in[0]);
+    // dX = where(counts, of_loss * scale * where(index(C) == label, expm1(log_prob), exp(log_prob)), 0)
+    out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
+  }
+};
+
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationFormula : RowsFunctor {
   static constexpr int kInputs = 2;

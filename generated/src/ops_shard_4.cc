@@ -39,6 +39,7 @@
 #include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/skip_layer_normalization_grad.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
@@ -69,17 +70,20 @@
 #undef ReduceL2Grad
 #undef SeluGrad
 #undef SkipLayerNormalizationGrad
+#undef SoftmaxCrossEntropyLoss
 #undef SqrtGrad
 #undef SwiGlu
 #undef T1_
 #undef T2_
 #undef T_
 #undef Tanh
+#undef Tind_
 #undef W
 #undef X
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef average
 #undef axis
 #undef dA
 #undef dB
@@ -97,8 +101,11 @@
 #undef gamma
 #undef gate
 #undef group
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef log_prob
 #undef mean
 #undef pads
 #undef scale
@@ -106,6 +113,7 @@
 #undef strides
 #undef total
 #undef up
+#undef weight
 
 namespace gradsmith::conv {
 struct ConvGrad;  // an unknown kernel is an incomplete type
@@ -133,6 +141,9 @@ namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -5925,6 +5936,688 @@ Result<ReduceL2GradOutputDims> InferShapes(
   }
   ReduceL2GradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
+namespace generated::softmax_cross_entropy_loss_stub {
+
+extern const std::array<Row, 16> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SoftmaxCrossEntropyLossAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "Tind",
+    // 2
+    "T1",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, *D]
+constexpr std::array<DimSpec, 2> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+// []
+constexpr std::array<DimSpec, 0> kShape3 = {};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 19 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 20 of the entry
+    TensorSpec{
+        .name = "label",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 21 of the entry
+    TensorSpec{
+        .name = "weight",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape2,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 2,
+        .shape = kShape3,
+        .shape_text = "[]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
+    TensorSpec{
+        .name = "log_prob",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[N, C, *D]",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    AttributeSpec{
+        .name = "ignore_index",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, ignore_index),
+        .optional = true,
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    AttributeSpec{
+        .name = "average",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, average),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SoftmaxCrossEntropyLoss",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::SoftmaxCrossEntropyLoss",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // label
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // log_prob
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // factor
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // loss
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+};
+
+constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
+    // factor
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // loss
+    internal::NamedOperand{.argument = 4, .names = {0, 2}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {}},
+};
+
+// What passes leave to later ones, by the names of its dims.
+constexpr std::array<IntList, 2> kTemporaries = {
+    // factor
+    IntList{0, 2},
+    // loss
+    IntList{0, 2},
+};
+
+constexpr std::array<internal::RowsPass, 2> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyLossFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyLossFormula2>(),
+        .whole = 0b101,
+        .of_row = 0b101,
+        .operands = kNamed2,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = kTemporaries,
+};
+
+constexpr std::array<cuda::RowsKernels, 2> kRowsKernels = {
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLoss", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossFormula>},
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLoss_2", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossFormula2>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "X",
+    // 1
+    "label",
+    // 2
+    "weight",
+    // 3
+    "Y",
+    // 4
+    "log_prob",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxCrossEntropyLoss",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 4> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ignore_index
+      static_cast<double>(given.ignore_index.value_or(0)),
+      // average
+      static_cast<double>(given.average),
+      // given(ignore_index)
+      given.ignore_index.has_value() ? 1.0 : 0.0,
+      // given(weight)
+      internal::ArgumentAt(inputs, 2) != nullptr ? 1.0 : 0.0,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu<SoftmaxCrossEntropyLossFormula, SoftmaxCrossEntropyLossFormula2>(
+      context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_, typename Tind_, typename T1_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SoftmaxCrossEntropyLossInputs<T_, Tind_, T1_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyLossOutputs<T_, Tind_, T1_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.label.ref();
+  in[2] = inputs.weight.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.Y.ref();
+  out[1] = outputs.log_prob.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kDouble,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kDouble,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt32,
+    // T1
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 16> kRows = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+};
+
+}  // namespace generated::softmax_cross_entropy_loss_stub
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<float, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<float, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<float, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<float, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<double, std::int64_t, double>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<double, std::int64_t, double>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<double, std::int32_t, double>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<double, std::int32_t, double>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<MLFloat16, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<MLFloat16, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<MLFloat16, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<MLFloat16, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<BFloat16, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<BFloat16, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<BFloat16, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<BFloat16, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+Result<SoftmaxCrossEntropyLossOutputDims> InferShapes(
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.label};
+  const OpSchema& schema = generated::softmax_cross_entropy_loss_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SoftmaxCrossEntropyLoss: ");
+  }
+  SoftmaxCrossEntropyLossOutputDims out;
+  out.Y = (*dims)[0];
+  out.log_prob = (*dims)[1];
   return out;
 }
 

@@ -41,6 +41,7 @@
 #include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/skip_layer_normalization.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_grad.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
@@ -75,6 +76,7 @@
 #undef ReduceSum
 #undef SimplifiedLayerNormalization
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyLossGrad
 #undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
@@ -89,6 +91,7 @@
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef average
 #undef axis
 #undef beta
 #undef bias
@@ -109,6 +112,7 @@
 #undef kernel_shape
 #undef label
 #undef largest
+#undef log_prob
 #undef log_sum
 #undef mask
 #undef mean
@@ -8302,6 +8306,707 @@ Result<SoftmaxCrossEntropyWithLabelsOutputDims> InferShapes(
   out.Y = (*dims)[0];
   out.largest = (*dims)[1];
   out.log_sum = (*dims)[2];
+  return out;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+namespace generated::softmax_cross_entropy_loss_grad_stub {
+
+extern const std::array<Row, 16> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SoftmaxCrossEntropyLossGradAttributes;
+constexpr std::array<std::string_view, 3> kTypeParameters = {
+    // 0
+    "T1",
+    // 1
+    "T",
+    // 2
+    "Tind",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// []
+constexpr std::array<DimSpec, 0> kShape0 = {};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, *D]
+constexpr std::array<DimSpec, 2> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape3 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 4> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 15 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    TensorSpec{
+        .name = "log_prob",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    TensorSpec{
+        .name = "label",
+        .type_parameter = 2,
+        .shape = kShape2,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
+    TensorSpec{
+        .name = "weight",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape3,
+        .shape_text = "[C]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+        .in_place_of = 1,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 2> kAttributes = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    AttributeSpec{
+        .name = "ignore_index",
+        .kind = AttributeKind::kInt,
+        .offset = offsetof(Given, ignore_index),
+        .optional = true,
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    AttributeSpec{
+        .name = "average",
+        .kind = AttributeKind::kBool,
+        .offset = offsetof(Given, average),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SoftmaxCrossEntropyLossGrad",
+    .since_version = 1,
+    .gradient_of = "SoftmaxCrossEntropyLoss",
+    .kernel = "formulas::SoftmaxCrossEntropyLossGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<internal::NamedOperand, 4> kNamed = {
+    // log_prob
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // factor
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+};
+
+constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
+    // factor
+    internal::NamedOperand{.argument = 4, .names = {0, 2}},
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {}},
+    // of_loss
+    internal::NamedOperand{.argument = 2, .names = {}},
+};
+
+constexpr std::array<internal::NamedOperand, 5> kNamed3 = {
+    // log_prob
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // of_loss
+    internal::NamedOperand{.argument = 5, .names = {}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // weight
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+// What passes leave to later ones, by the names of its dims.
+constexpr std::array<IntList, 2> kTemporaries = {
+    // factor
+    IntList{0, 2},
+    // of_loss
+    IntList{},
+};
+
+constexpr std::array<internal::RowsPass, 3> kPassList = {
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula2>(),
+        .whole = 0b101,
+        .of_row = 0b101,
+        .operands = kNamed2,
+    },
+    internal::RowsPass{
+        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula3>(),
+        .whole = 0b111,
+        .of_row = 0b10,
+        .operands = kNamed3,
+    },
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 4,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = kTemporaries,
+};
+
+constexpr std::array<cuda::RowsKernels, 3> kRowsKernels = {
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula>},
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad_2", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula2>},
+    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad_3", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula3>},
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "log_prob",
+    // 2
+    "label",
+    // 3
+    "weight",
+    // 4
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxCrossEntropyLossGrad",
+    .operands = kOperands,
+    .inputs = 4,
+    .lead = 1,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[1] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return {inputs[1].dims, lengths};
+}
+
+std::array<double, 4> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ignore_index
+      static_cast<double>(given.ignore_index.value_or(0)),
+      // average
+      static_cast<double>(given.average),
+      // given(ignore_index)
+      given.ignore_index.has_value() ? 1.0 : 0.0,
+      // given(weight)
+      internal::ArgumentAt(inputs, 3) != nullptr ? 1.0 : 0.0,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu<SoftmaxCrossEntropyLossGradFormula, SoftmaxCrossEntropyLossGradFormula2, SoftmaxCrossEntropyLossGradFormula3>(
+      context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T1_, typename T_, typename Tind_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SoftmaxCrossEntropyLossGradInputs<T1_, T_, Tind_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyLossGradOutputs<T1_, T_, Tind_>& outputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.log_prob.ref();
+  in[2] = inputs.label.ref();
+  in[3] = inputs.weight.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+constexpr std::array<DataType, 3> kTypes0 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+constexpr std::array<DataType, 3> kTypes1 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+constexpr std::array<DataType, 3> kTypes2 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+constexpr std::array<DataType, 3> kTypes3 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+constexpr std::array<DataType, 3> kTypes4 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+constexpr std::array<DataType, 3> kTypes5 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt32,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes6 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+constexpr std::array<DataType, 3> kTypes7 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt32,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 16> kRows = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int32",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+};
+
+}  // namespace generated::softmax_cross_entropy_loss_grad_stub
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, float, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, float, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, float, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, float, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, float, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, float, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<double, double, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<double, double, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<double, double, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<double, double, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<double, double, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<double, double, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, MLFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, MLFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, MLFloat16, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, MLFloat16, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, BFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, BFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      6, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<float, BFloat16, std::int32_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<float, BFloat16, std::int32_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      7, context, attributes, inputs, outputs);
+}
+
+Result<SoftmaxCrossEntropyLossGradOutputDims> InferShapes(
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputDims& inputs) {
+  std::array<ConstTensorRef, 4> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.log_prob};
+  in[2] = {DataType::kFloat, nullptr, inputs.label};
+  const OpSchema& schema = generated::softmax_cross_entropy_loss_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SoftmaxCrossEntropyLossGrad: ");
+  }
+  SoftmaxCrossEntropyLossGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

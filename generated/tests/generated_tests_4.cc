@@ -19,6 +19,7 @@
 #include "gradsmith/ops/reduce_l2_grad.h"
 #include "gradsmith/ops/selu_grad.h"
 #include "gradsmith/ops/skip_layer_normalization_grad.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss.h"
 #include "gradsmith/ops/sqrt_grad.h"
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
@@ -48,17 +49,20 @@
 #undef ReduceL2Grad
 #undef SeluGrad
 #undef SkipLayerNormalizationGrad
+#undef SoftmaxCrossEntropyLoss
 #undef SqrtGrad
 #undef SwiGlu
 #undef T1_
 #undef T2_
 #undef T_
 #undef Tanh
+#undef Tind_
 #undef W
 #undef X
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef average
 #undef axis
 #undef dA
 #undef dB
@@ -76,8 +80,11 @@
 #undef gamma
 #undef gate
 #undef group
+#undef ignore_index
 #undef inv_std
 #undef kernel_shape
+#undef label
+#undef log_prob
 #undef mean
 #undef pads
 #undef scale
@@ -85,6 +92,7 @@
 #undef strides
 #undef total
 #undef up
+#undef weight
 
 namespace gradsmith::support {
 
@@ -3340,6 +3348,344 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reduce_l2_grad_tests
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
+namespace softmax_cross_entropy_loss_tests {
+namespace {
+
+template <typename T_, typename Tind_, typename T1_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossInputs<T_, Tind_, T1_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.label = call.Input<Tind_>(1);
+  inputs.weight = call.Input<T_>(2);
+  ::gradsmith::SoftmaxCrossEntropyLossOutputs<T_, Tind_, T1_> outputs;
+  outputs.Y = call.Output<T1_>(0);
+  outputs.log_prob = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyLossAttributes>();
+  return ::gradsmith::SoftmaxCrossEntropyLoss(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.label = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyLossAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  dims.push_back(outputs->log_prob);
+  return dims;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "classes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {6, 10}},
+            {"label", {6}},
+            {"weight", {10}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {6, 10}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
+    .ignore_index = 2,
+    .average = false,
+};
+const Case kCase1 = {
+    .name = "summed",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {9, 5}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+            {"average", false},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
+    .ignore_index = -1,
+};
+const Case kCase2 = {
+    .name = "pixels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {2, 5, 3, 4}},
+        },
+    .attributes =
+        {
+            {"ignore_index", -1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_class",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 1}},
+            {"label", {3}},
+            {"weight", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {3, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {3, 6, 4}},
+            {"label", {3, 4}},
+            {"weight", {6}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {3, 6, 4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_samples",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {0, 4}},
+            {"label", {0}},
+            {"weight", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {}},
+            {"log_prob", {0, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+const Case* const kCases[] = {
+    // classes
+    &kCase0,
+    // summed
+    &kCase1,
+    // pixels
+    &kCase2,
+    // one_class
+    &kCase3,
+    // strided
+    &kCase4,
+    // no_samples
+    &kCase5,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    {"float_int64", &Run<float, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    {"float_int32", &Run<float, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    {"double_int64", &Run<double, std::int64_t, double>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    {"double_int32", &Run<double, std::int32_t, double>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    {"average", true},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "given", .name = "ignore_index"},
+    // 1
+    {.operation = "input", .name = "label"},
+    // 2
+    {.operation = "attribute", .name = "ignore_index"},
+    // 3
+    {.operation = "equal", .arguments = {1, 2}},
+    // 4
+    {.operation = "and", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "greater_equal", .arguments = {1, 5}},
+    // 7
+    {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 8
+    {.operation = "less", .arguments = {1, 7}},
+    // 9
+    {.operation = "and", .arguments = {6, 8}},
+    // 10
+    {.operation = "not", .arguments = {4}},
+    // 11
+    {.operation = "and", .arguments = {9, 10}},
+    // 12
+    {.operation = "given", .name = "weight"},
+    // 13
+    {.operation = "lookup", .arguments = {1}, .name = "weight"},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "where", .arguments = {12, 13, 14}},
+    // 16
+    {.operation = "where", .arguments = {11, 15, 5}},
+    // 17
+    {.operation = "input", .name = "X"},
+    // 18
+    {.operation = "max", .arguments = {17}, .over = {"C"}},
+    // 19
+    {.operation = "subtract", .arguments = {18, 18}},
+    // 20
+    {.operation = "less", .arguments = {19, 14}},
+    // 21
+    {.operation = "where", .arguments = {20, 18, 5}},
+    // 22
+    {.operation = "subtract", .arguments = {17, 21}},
+    // 23
+    {.operation = "exp", .arguments = {22}},
+    // 24
+    {.operation = "sum", .arguments = {23}, .over = {"C"}},
+    // 25
+    {.operation = "log", .arguments = {24}},
+    // 26
+    {.operation = "index", .name = "C"},
+    // 27
+    {.operation = "equal", .arguments = {26, 1}},
+    // 28
+    {.operation = "where", .arguments = {27, 17, 5}},
+    // 29
+    {.operation = "sum", .arguments = {28}, .over = {"C"}},
+    // 30
+    {.operation = "subtract", .arguments = {29, 21}},
+    // 31
+    {.operation = "subtract", .arguments = {25, 30}},
+    // 32
+    {.operation = "multiply", .arguments = {15, 31}},
+    // 33
+    {.operation = "where", .arguments = {11, 32, 5}},
+    // 34
+    {.operation = "sum", .arguments = {16}, .over = {"D", "N"}},
+    // 35
+    {.operation = "sum", .arguments = {33}, .over = {"D", "N"}},
+    // 36
+    {.operation = "attribute", .name = "average"},
+    // 37
+    {.operation = "where", .arguments = {36, 34, 14}},
+    // 38
+    {.operation = "div0", .arguments = {35, 37}},
+    // 39
+    {.operation = "subtract", .arguments = {22, 25}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"X", {"N", "C", "D"}},
+            {"label", {"N", "D"}},
+            {"weight", {"C"}},
+            {"Y", {}},
+            {"log_prob", {"N", "C", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 38},
+            {.name = "log_prob", .node = 39},
+        },
+    .integers =
+        {
+            {.input = "label", .dim = "C", .is_signed = true},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SoftmaxCrossEntropyLoss",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace softmax_cross_entropy_loss_tests
 
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 namespace skip_layer_normalization_grad_tests {

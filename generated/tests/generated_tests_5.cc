@@ -21,6 +21,7 @@
 #include "gradsmith/ops/reduce_sum.h"
 #include "gradsmith/ops/simplified_layer_normalization.h"
 #include "gradsmith/ops/skip_layer_normalization.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_grad.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softplus_grad.h"
 #include "gradsmith/ops/softsign_grad.h"
@@ -54,6 +55,7 @@
 #undef ReduceSum
 #undef SimplifiedLayerNormalization
 #undef SkipLayerNormalization
+#undef SoftmaxCrossEntropyLossGrad
 #undef SoftmaxCrossEntropyWithLabels
 #undef SoftplusGrad
 #undef SoftsignGrad
@@ -68,6 +70,7 @@
 #undef Y
 #undef alpha
 #undef auto_pad
+#undef average
 #undef axis
 #undef beta
 #undef bias
@@ -88,6 +91,7 @@
 #undef kernel_shape
 #undef label
 #undef largest
+#undef log_prob
 #undef log_sum
 #undef mask
 #undef mean
@@ -4615,6 +4619,325 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace softmax_cross_entropy_with_labels_tests
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
+namespace softmax_cross_entropy_loss_grad_tests {
+namespace {
+
+template <typename T1_, typename T_, typename Tind_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossGradInputs<T1_, T_, Tind_> inputs;
+  inputs.dY = call.Input<T1_>(0);
+  inputs.log_prob = call.Input<T_>(1);
+  inputs.label = call.Input<Tind_>(2);
+  inputs.weight = call.Input<T_>(3);
+  ::gradsmith::SoftmaxCrossEntropyLossGradOutputs<T1_, T_, Tind_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyLossGradAttributes>();
+  return ::gradsmith::SoftmaxCrossEntropyLossGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.log_prob = call.required[1];
+  inputs.label = call.required[2];
+  const auto& attributes = call.Attributes<::gradsmith::SoftmaxCrossEntropyLossGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 25 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "classes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {6, 10}},
+            {"label", {6}},
+            {"weight", {10}},
+        },
+    .outputs =
+        {
+            {"dX", {6, 10}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 26 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes1 = {
+    .ignore_index = 2,
+    .average = false,
+};
+const Case kCase1 = {
+    .name = "summed",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {9, 5}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+            {"average", false},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes2 = {
+    .ignore_index = -1,
+};
+const Case kCase2 = {
+    .name = "pixels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 3, 4}},
+        },
+    .attributes =
+        {
+            {"ignore_index", -1},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_class",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {3, 1}},
+            {"label", {3}},
+            {"weight", {1}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {3, 6, 4}},
+            {"label", {3, 4}},
+            {"weight", {6}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 6, 4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_samples",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {0, 4}},
+            {"label", {0}},
+            {"weight", {4}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+const Case* const kCases[] = {
+    // classes
+    &kCase0,
+    // summed
+    &kCase1,
+    // pixels
+    &kCase2,
+    // one_class
+    &kCase3,
+    // strided
+    &kCase4,
+    // no_samples
+    &kCase5,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    {"float_int64", &Run<float, float, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    {"float_int32", &Run<float, float, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    {"double_int64", &Run<double, double, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    {"double_int32", &Run<double, double, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    {"average", true},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "given", .name = "ignore_index"},
+    // 1
+    {.operation = "input", .name = "label"},
+    // 2
+    {.operation = "attribute", .name = "ignore_index"},
+    // 3
+    {.operation = "equal", .arguments = {1, 2}},
+    // 4
+    {.operation = "and", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "greater_equal", .arguments = {1, 5}},
+    // 7
+    {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 8
+    {.operation = "less", .arguments = {1, 7}},
+    // 9
+    {.operation = "and", .arguments = {6, 8}},
+    // 10
+    {.operation = "not", .arguments = {4}},
+    // 11
+    {.operation = "and", .arguments = {9, 10}},
+    // 12
+    {.operation = "given", .name = "weight"},
+    // 13
+    {.operation = "lookup", .arguments = {1}, .name = "weight"},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "where", .arguments = {12, 13, 14}},
+    // 16
+    {.operation = "where", .arguments = {11, 15, 5}},
+    // 17
+    {.operation = "sum", .arguments = {16}, .over = {"D", "N"}},
+    // 18
+    {.operation = "input", .name = "dY"},
+    // 19
+    {.operation = "attribute", .name = "average"},
+    // 20
+    {.operation = "where", .arguments = {19, 17, 14}},
+    // 21
+    {.operation = "div0", .arguments = {18, 20}},
+    // 22
+    {.operation = "multiply", .arguments = {21, 15}},
+    // 23
+    {.operation = "index", .name = "C"},
+    // 24
+    {.operation = "equal", .arguments = {23, 1}},
+    // 25
+    {.operation = "input", .name = "log_prob"},
+    // 26
+    {.operation = "expm1", .arguments = {25}},
+    // 27
+    {.operation = "exp", .arguments = {25}},
+    // 28
+    {.operation = "where", .arguments = {24, 26, 27}},
+    // 29
+    {.operation = "multiply", .arguments = {22, 28}},
+    // 30
+    {.operation = "where", .arguments = {11, 29, 5}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {}},
+            {"log_prob", {"N", "C", "D"}},
+            {"label", {"N", "D"}},
+            {"weight", {"C"}},
+            {"dX", {"N", "C", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 30},
+        },
+    .integers =
+        {
+            {.input = "label", .dim = "C", .is_signed = true},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SoftmaxCrossEntropyLossGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace softmax_cross_entropy_loss_grad_tests
 
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 namespace skip_layer_normalization_tests {

@@ -131,6 +131,8 @@
 #include "gradsmith/ops/skip_layer_normalization.h"
 #include "gradsmith/ops/skip_layer_normalization_grad.h"
 #include "gradsmith/ops/softmax.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_grad.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels_grad.h"
 #include "gradsmith/ops/softmax_grad.h"

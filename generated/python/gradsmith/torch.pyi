@@ -133,6 +133,8 @@ from gradsmith import (
     SkipLayerNormalizationResult,
     SkipLayerNormalizationGradResult,
     SoftmaxResult,
+    SoftmaxCrossEntropyLossResult,
+    SoftmaxCrossEntropyLossGradResult,
     SoftmaxCrossEntropyWithLabelsResult,
     SoftmaxCrossEntropyWithLabelsGradResult,
     SoftmaxGradResult,
@@ -300,6 +302,8 @@ __all__ = [
     "reduce_log_sum_exp_grad",
     "softmax_cross_entropy_with_labels",
     "softmax_cross_entropy_with_labels_grad",
+    "softmax_cross_entropy_loss",
+    "softmax_cross_entropy_loss_grad",
     "lp_normalization",
     "lp_normalization_grad",
     "skip_layer_normalization",
@@ -383,6 +387,7 @@ _ReduceL1GradOutput: TypeAlias = Literal["dX"]
 _ReduceL2GradOutput: TypeAlias = Literal["dX"]
 _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxCrossEntropyWithLabelsGradOutput: TypeAlias = Literal["dX"]
+_SoftmaxCrossEntropyLossGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
 _SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
@@ -1250,6 +1255,24 @@ def softmax_cross_entropy_with_labels_grad(
     ignore_index: int | None = None,
     outputs: _SoftmaxCrossEntropyWithLabelsGradOutput | Iterable[_SoftmaxCrossEntropyWithLabelsGradOutput] | None = ("dX",),
 ) -> SoftmaxCrossEntropyWithLabelsGradResult[Tensor]: ...
+def softmax_cross_entropy_loss(
+    X: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int | None = None,
+    average: bool = True,
+) -> SoftmaxCrossEntropyLossResult[Tensor]: ...
+def softmax_cross_entropy_loss_grad(
+    dY: Tensor,
+    log_prob: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    *,
+    ignore_index: int | None = None,
+    average: bool = True,
+    outputs: _SoftmaxCrossEntropyLossGradOutput | Iterable[_SoftmaxCrossEntropyLossGradOutput] | None = ("dX",),
+) -> SoftmaxCrossEntropyLossGradResult[Tensor]: ...
 def lp_normalization(
     X: Tensor,
     *,

@@ -102,6 +102,9 @@ class RowsKernel {
   static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
   /// Whether vectors are copied to shared memory while the thread goes on.
   static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
+  /// Not where outputs of rows are made of what there is once of each.
+  static constexpr bool kReadsElements =
+      Functor::kPhases + Functor::kOutputs + Functor::kColumnSums > 0;
   static constexpr bool kSumsOutputs = SumsOutputs<Functor>();
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
@@ -269,7 +272,7 @@ class RowsKernel {
   __device__ __forceinline__ void Find(std::int64_t group, Rows* rows) const {
     rows->row = (group * launch_.teams + team_.index) * kRows;
     const bool exists = group < launch_.groups && rows->row < task_.rows;
-    rows->chunks = exists ? chunks_ : 0;
+    rows->chunks = exists && kReadsElements ? chunks_ : 0;
     std::int64_t starts[Places::kEnd];
     RowOffsets<Places::kEnd>(task_, exists ? rows->row : 0, starts);
 #pragma unroll

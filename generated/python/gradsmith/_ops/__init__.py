@@ -133,6 +133,8 @@ from gradsmith._ops.sinh_grad_op import SinhGradResult, sinh_grad
 from gradsmith._ops.skip_layer_normalization_op import SkipLayerNormalizationResult, skip_layer_normalization
 from gradsmith._ops.skip_layer_normalization_grad_op import SkipLayerNormalizationGradResult, skip_layer_normalization_grad
 from gradsmith._ops.softmax_op import SoftmaxResult, softmax
+from gradsmith._ops.softmax_cross_entropy_loss_op import SoftmaxCrossEntropyLossResult, softmax_cross_entropy_loss
+from gradsmith._ops.softmax_cross_entropy_loss_grad_op import SoftmaxCrossEntropyLossGradResult, softmax_cross_entropy_loss_grad
 from gradsmith._ops.softmax_cross_entropy_with_labels_op import SoftmaxCrossEntropyWithLabelsResult, softmax_cross_entropy_with_labels
 from gradsmith._ops.softmax_cross_entropy_with_labels_grad_op import SoftmaxCrossEntropyWithLabelsGradResult, softmax_cross_entropy_with_labels_grad
 from gradsmith._ops.softmax_grad_op import SoftmaxGradResult, softmax_grad
@@ -414,6 +416,10 @@ __all__ = [
     "skip_layer_normalization_grad",
     "SoftmaxResult",
     "softmax",
+    "SoftmaxCrossEntropyLossResult",
+    "softmax_cross_entropy_loss",
+    "SoftmaxCrossEntropyLossGradResult",
+    "softmax_cross_entropy_loss_grad",
     "SoftmaxCrossEntropyWithLabelsResult",
     "softmax_cross_entropy_with_labels",
     "SoftmaxCrossEntropyWithLabelsGradResult",
@@ -604,6 +610,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceLogSumExpGrad": reduce_log_sum_exp_grad,
     "SoftmaxCrossEntropyWithLabels": softmax_cross_entropy_with_labels,
     "SoftmaxCrossEntropyWithLabelsGrad": softmax_cross_entropy_with_labels_grad,
+    "SoftmaxCrossEntropyLoss": softmax_cross_entropy_loss,
+    "SoftmaxCrossEntropyLossGrad": softmax_cross_entropy_loss_grad,
     "LpNormalization": lp_normalization,
     "LpNormalizationGrad": lp_normalization_grad,
     "SkipLayerNormalization": skip_layer_normalization,
@@ -759,6 +767,8 @@ TORCH_SCHEMAS = {
     "ReduceLogSumExpGrad": "(Tensor dY, Tensor X, Tensor Y, *, SymInt axis=-1, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SoftmaxCrossEntropyWithLabels": "(Tensor X, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, str? policies=None) -> (Tensor, Tensor, Tensor)",
     "SoftmaxCrossEntropyWithLabelsGrad": "(Tensor dY, Tensor X, Tensor label, Tensor largest, Tensor log_sum, Tensor? weight=None, *, SymInt? ignore_index=None, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "SoftmaxCrossEntropyLoss": "(Tensor X, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, bool average=True, str? policies=None) -> (Tensor, Tensor)",
+    "SoftmaxCrossEntropyLossGrad": "(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, bool average=True, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "LpNormalization": "(Tensor X, *, SymInt axis=-1, SymInt p=2, str? policies=None) -> Tensor",
     "LpNormalizationGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, SymInt p=2, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor)",
