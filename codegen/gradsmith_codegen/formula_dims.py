@@ -57,8 +57,8 @@ def named_dims(op: Op, schedules: Sequence[Schedule]) -> NamedDims:
     whole = largest.whole
     for schedule in schedules:
         if schedule.whole != tuple([one for one in whole if one in schedule.whole]):
-            others = f"{listing(schedule.whole)}, not {listing(whole)}"
-            message = f"one pass has the dims {others} in their order"
+            message = f"'{schedule.lead.name}' has the dims {listing(schedule.whole)} in another order than"
+            message += f" '{largest.lead.name}', and needs a pass of its own"
             raise of_entry(message, schedule.lead.span)
     if len(whole) > MAX_NAMES:
         raise of_entry(f"their dims have {MAX_NAMES} names at most, not {len(whole)}", op.at("formulas"))
@@ -79,7 +79,9 @@ def named_operands(
         every = {one.name: place for place, one in enumerate((*arguments, *temporaries))}
         tensors = schedule.outputs if is_output else schedule.inputs
         found += [
-            NamedOperand(one, every[one.name], is_output, _names(one, whole)) for role in Role for one in tensors[role]
+            NamedOperand(one, every[one.name], is_output, _names(one, whole))
+            for role in Role
+            for one in tensors[role]
         ]
     return found
 

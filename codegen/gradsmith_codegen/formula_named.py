@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from . import formula_graph
-from .formula_graph import INDEX, LOOKUP, Graph, symbols
-from .formula_tree import COUNT, Apply, Index, Lookup, Name, Reduce, Tree, names, parts
+from .formula_graph import LOOKUP, Graph, symbols
+from .formula_tree import COUNT, INDEX, Apply, Index, Lookup, Name, Reduce, Tree, names, parts
 from .model import Formula, Op
 
 
@@ -26,16 +26,24 @@ def named_reductions(op: Op) -> Named:
     graph = formula_graph.graph_of(named)
     formulas = {one.name: one for one in named.formulas}
     nodes = {name: graph.known[name] for name in formulas}
-    over = {name: frozenset(graph.nodes[node].over) for name, node in nodes.items() if graph.nodes[node].is_reduction}
+    over = {
+        name: frozenset(graph.nodes[node].over)
+        for name, node in nodes.items()
+        if graph.nodes[node].is_reduction
+    }
     over |= {name: _places(op, graph, nodes[name]) for name in _summed_places(op, graph, named, over)}
     return Named(named, formulas, over, {name: graph.dims[node] for name, node in nodes.items()})
 
 
 def _summed_places(op: Op, graph: Graph, named: Op, over: dict[str, frozenset[str]]) -> list[str]:
-    """The formulas that reductions are of over other dims than those along which these formulas tell places."""
+    """The formulas that reductions are of over other dims than those along which these tell places."""
     found = []
     for formula in named.formulas:
-        if formula.name in over and isinstance(formula.tree, Reduce) and isinstance(formula.tree.argument, Name):
+        if (
+            formula.name in over
+            and isinstance(formula.tree, Reduce)
+            and isinstance(formula.tree.argument, Name)
+        ):
             name = formula.tree.argument.name
             node = graph.known.get(name)
             places = frozenset() if node is None else _places(op, graph, node)
@@ -59,8 +67,9 @@ def _places(op: Op, graph: Graph, node: int) -> frozenset[str]:
 class _Namer:
     def __init__(self, op: Op) -> None:
         self._op = op
-        every = (*op.inputs, *op.outputs, *op.attributes, *op.formulas)
-        self._taken = {one.name for one in every} | {symbol.name for symbol in op.symbols}
+        self._taken = {one.name for one in (*op.inputs, *op.outputs)}
+        self._taken |= {one.name for one in op.attributes} | {one.name for one in op.symbols}
+        self._taken |= {one.name for one in op.formulas}
         self._tells_places: set[str] = set()
         self._found: list[Formula] = []
 
@@ -83,7 +92,9 @@ class _Namer:
     def _without_reductions(self, formula: Formula, tree: Tree) -> Tree:
         """The tree with names in the place of reductions."""
         if isinstance(tree, Apply):
-            return replace(tree, arguments=tuple([self._without_reductions(formula, one) for one in tree.arguments]))
+            return replace(
+                tree, arguments=tuple([self._without_reductions(formula, one) for one in tree.arguments])
+            )
         if not isinstance(tree, Reduce) or tree.operation == COUNT:
             return tree
         return self._named(formula, replace(tree, argument=self._argument(formula, tree)))
@@ -102,4 +113,3 @@ class _Namer:
         self._taken.add(name)
         self._add(replace(formula, name=name, tree=tree))
         return Name(name, tree.start, tree.end)
-

@@ -1,6 +1,6 @@
-"""Which passes over memory compute formulas that name dims: one where a pattern computes all outputs together.
-Else a pass reduces over the dims of one reduction, and gives the outputs that need no other; what later passes
-need of its reductions it leaves in temporaries."""
+"""Which passes over memory compute formulas that name dims: one where a pattern computes all outputs
+together. Else a pass reduces over the dims of one reduction, and gives the outputs that need no other; what
+later passes need of its reductions it leaves in temporaries."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ class _Stager:
     def _pass(
         self, left: Sequence[Tensor], given: Sequence[Tensor], within: set[str], over: frozenset[str]
     ) -> Pass | None:
-        """That which gives outputs and what those that it does not give need of `within`; None where no pattern
-        computes it."""
+        """That which gives outputs and what those that it does not give need of `within`; None where no
+        pattern computes it."""
         others = [one.name for one in left if one not in given]
         needed = self._needed(others, within, over)
         if not given and not needed:
@@ -142,8 +142,8 @@ class _Stager:
             return None
 
     def _needed(self, outputs: Sequence[str], within: set[str], over: frozenset[str]) -> list[str]:
-        """What a pass leaves to outputs: reductions of `within` and what is made of them and is the same for a row,
-        if they are not made of it by way of others."""
+        """What a pass leaves to outputs: reductions of `within` and what is made of them and is the same for
+        a row, if they are not made of it by way of others."""
         found: set[str] = set()
         waiting = list(outputs)
         while waiting:
@@ -177,9 +177,11 @@ class _Stager:
         inputs = [one for one in self._op.inputs if one.name in wanted or one.shape_only]
         return replace(
             self._op,
-            inputs=tuple([*self._lead(outputs, [*inputs, *kept]), *inputs, *kept]),
+            inputs=(*self._lead(outputs, [*inputs, *kept]), *inputs, *kept),
             outputs=tuple(outputs),
-            formulas=tuple([one for one in self._op.formulas if one.name in wanted and one.name not in self._kept]),
+            formulas=tuple(
+                [one for one in self._op.formulas if one.name in wanted and one.name not in self._kept]
+            ),
         )
 
     def _lead(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -197,22 +199,23 @@ class _Stager:
         while waiting:
             made = {one.name for each in waiting for one in each.op.outputs}
             ready = [each for each in waiting if made.isdisjoint([one.name for one in each.op.inputs])]
-            found = next((each for each in ready if not _places_taken(each)), ready[0])
+            found = next((each for each in ready if not self._spoiled(each, waiting)), ready[0])
             waiting.remove(found)
-            self._check_place(found, waiting)
+            for tensor, other in self._spoiled(found, waiting):
+                message = f"'{other.name}' needs a pass of its own, which may read the input whose place"
+                raise of_entry(f"{message} '{tensor.name}' takes", tensor.at("in_place_of"))
             yield found
 
-    def _check_place(self, found: Pass, later: Sequence[Pass]) -> None:
-        for tensor in found.op.outputs:
-            readers = [each for each in later if tensor.in_place_of in [one.name for one in each.op.inputs]]
-            if tensor.in_place_of and readers:
-                other = readers[0].op.outputs[0].name
-                message = f"'{other}' needs a pass of its own, which may read the input whose place"
-                raise of_entry(f"{message} '{tensor.name}' takes", tensor.at("in_place_of"))
-
-
-def _places_taken(one: Pass) -> bool:
-    return any(tensor.in_place_of for tensor in one.op.outputs)
+    @staticmethod
+    def _spoiled(found: Pass, others: Sequence[Pass]) -> list[tuple[Tensor, Tensor]]:
+        """Outputs that take the place of what another pass reads, with one of its outputs."""
+        taken = [tensor for tensor in found.op.outputs if tensor.in_place_of]
+        return [
+            (tensor, each.op.outputs[0])
+            for tensor in taken
+            for each in others
+            if each is not found and tensor.in_place_of in [one.name for one in each.op.inputs]
+        ]
 
 
 def _with_accumulated(row: Row) -> Row:

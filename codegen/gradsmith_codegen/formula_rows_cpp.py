@@ -259,7 +259,10 @@ class _Writer:
     def _output_of(self, outputs: dict[Role, list[Tensor]]) -> Iterable[Method]:
         """Which sums over the rows are of an output."""
         elements = [self._graph.outputs[tensor.name] for tensor in outputs[Role.ELEMENT]]
-        terms = [self._graph.nodes[self._graph.outputs[tensor.name]].arguments[0] for tensor in outputs[Role.COLUMN]]
+        terms = [
+            self._graph.nodes[self._graph.outputs[tensor.name]].arguments[0]
+            for tensor in outputs[Role.COLUMN]
+        ]
         places = [elements.index(node) if node in elements else -1 for node in terms]
         if any(place >= 0 for place in places):
             yield _constant_method("int OutputOf", places, "sum")

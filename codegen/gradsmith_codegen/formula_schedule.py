@@ -92,8 +92,8 @@ def names_dims(op: Op) -> bool:
 
 
 def schedule(op: Op, over: frozenset[str] | None = None) -> Schedule:
-    """That whose rows are made of the dims `over` where nothing is reduced: else such formulas are a map. Raises
-    Misfit."""
+    """That whose rows are made of the dims `over` where nothing is reduced: else such formulas are a map.
+    Raises Misfit."""
     return _Scheduler(op).schedule(over or frozenset())
 
 

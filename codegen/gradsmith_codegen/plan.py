@@ -288,7 +288,7 @@ class OpPlan:
 
     @property
     def operands(self) -> list[model.Tensor]:
-        """What a kernel is handed: all arguments of rows, what a map reads and writes in the pattern's order."""
+        """What a kernel is handed: all arguments of rows, what a map reads and writes."""
         if self.steps is None:
             return [*self.op.read_inputs, *self.op.outputs]
         of_map = self.steps.passes[0].schedule.operands
@@ -320,8 +320,8 @@ class OpPlan:
     @cached_property
     def named_oracle(self) -> NamedFormulaData:
         """The same where formulas name dims."""
-        assert self.steps is not None
-        return formula_data.named(self.op, self.forward, self.steps.dims.names)
+        names = self.steps.dims.names if self.steps else ()
+        return formula_data.named(self.op, self.forward, names)
 
     @cached_property
     def family(self) -> str:

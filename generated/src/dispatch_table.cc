@@ -1010,73 +1010,73 @@ constinit const std::int32_t kEntryLine = 2289;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2320
+// ops.yaml:2321
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2320;
+constinit const std::int32_t kEntryLine = 2321;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2343
+// ops.yaml:2344
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2343;
+constinit const std::int32_t kEntryLine = 2344;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2364
+// ops.yaml:2365
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2364;
+constinit const std::int32_t kEntryLine = 2365;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2396
+// ops.yaml:2397
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2396;
+constinit const std::int32_t kEntryLine = 2397;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2427
+// ops.yaml:2428
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2427;
+constinit const std::int32_t kEntryLine = 2428;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2455
+// ops.yaml:2456
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2455;
+constinit const std::int32_t kEntryLine = 2456;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2476
+// ops.yaml:2477
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2476;
+constinit const std::int32_t kEntryLine = 2477;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2508
+// ops.yaml:2509
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2508;
+constinit const std::int32_t kEntryLine = 2509;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2534
+// ops.yaml:2535
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2534;
+constinit const std::int32_t kEntryLine = 2535;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2568
+// ops.yaml:2569
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2568;
+constinit const std::int32_t kEntryLine = 2569;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1369,25 +1369,25 @@ constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
     // ops.yaml:2289
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2320
+    // ops.yaml:2321
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2343
+    // ops.yaml:2344
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2364
+    // ops.yaml:2365
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2396
+    // ops.yaml:2397
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2427
+    // ops.yaml:2428
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2455
+    // ops.yaml:2456
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2476
+    // ops.yaml:2477
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2508
+    // ops.yaml:2509
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2534
+    // ops.yaml:2535
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2568
+    // ops.yaml:2569
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

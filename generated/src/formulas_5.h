@@ -393,8 +393,9 @@ struct SoftmaxCrossEntropyLossGradFormula3 : RowsFunctor {
     // scale = where(given(weight), weight[label], 1)
     const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
     const bool v4 = row.index == row.integers[0];
+    // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
     const A v5 = v4 ? formula::Expm1(in[0]) : formula::Exp(in[0]);
-    // dX = where(counts, of_loss * scale * where(index(C) == label, expm1(log_prob), exp(log_prob)), 0)
+    // dX = where(counts, of_loss * scale * slope, 0)
     out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
   }
 };

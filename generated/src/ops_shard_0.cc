@@ -3163,12 +3163,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<ReduceL2Formula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<ReduceL2Formula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -3178,7 +3173,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "ReduceL2", .info = cuda::kRowsInfo<ReduceL2Formula>},
+    cuda::RowsKernelsOf<ReduceL2Formula>("ReduceL2"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -3230,7 +3225,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<ReduceL2Formula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -3557,12 +3552,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<ReduceLogSumExpFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<ReduceLogSumExpFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -3572,7 +3562,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "ReduceLogSumExp", .info = cuda::kRowsInfo<ReduceLogSumExpFormula>},
+    cuda::RowsKernelsOf<ReduceLogSumExpFormula>("ReduceLogSumExp"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -3624,7 +3614,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<ReduceLogSumExpFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(

@@ -7669,12 +7669,7 @@ constexpr std::array<internal::NamedOperand, 7> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyWithLabelsGradFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<SoftmaxCrossEntropyWithLabelsGradFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 6,
@@ -7684,7 +7679,8 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyWithLabelsGrad", .info = cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsGradFormula>},
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyWithLabelsGradFormula>(
+        "SoftmaxCrossEntropyWithLabelsGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7755,8 +7751,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsGradFormula>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -8292,12 +8287,7 @@ constexpr std::array<internal::NamedOperand, 3> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<LpNormalizationGradFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<LpNormalizationGradFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 2,
@@ -8307,7 +8297,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "LpNormalizationGrad", .info = cuda::kRowsInfo<LpNormalizationGradFormula>},
+    cuda::RowsKernelsOf<LpNormalizationGradFormula>("LpNormalizationGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -8365,7 +8355,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<LpNormalizationGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -8754,12 +8744,7 @@ constexpr std::array<internal::NamedOperand, 6> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<GroupNormalizationFormula>(),
-        .whole = 0b1111,
-        .of_row = 0b1100,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<GroupNormalizationFormula>(0b1111, 0b1100, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -8769,7 +8754,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "GroupNormalization", .info = cuda::kRowsInfo<GroupNormalizationFormula>},
+    cuda::RowsKernelsOf<GroupNormalizationFormula>("GroupNormalization"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -8854,8 +8839,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<GroupNormalizationFormula>(
-      context, call, split.inputs(), split.outputs());
+  return internal::RunRowsOnCpu(context, call, split.inputs(), split.outputs());
 }
 
 Status RunCuda(

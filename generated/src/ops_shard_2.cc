@@ -5251,12 +5251,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<BiasReluGradFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<BiasReluGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -5266,7 +5261,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "BiasReluGrad", .info = cuda::kRowsInfo<BiasReluGradFormula>},
+    cuda::RowsKernelsOf<BiasReluGradFormula>("BiasReluGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -5321,7 +5316,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<BiasReluGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -5968,12 +5963,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<BiasSiluGradFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<BiasSiluGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -5983,7 +5973,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "BiasSiluGrad", .info = cuda::kRowsInfo<BiasSiluGradFormula>},
+    cuda::RowsKernelsOf<BiasSiluGradFormula>("BiasSiluGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -6038,7 +6028,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<BiasSiluGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7173,12 +7163,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<ReduceMeanFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<ReduceMeanFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -7188,7 +7173,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "ReduceMean", .info = cuda::kRowsInfo<ReduceMeanFormula>},
+    cuda::RowsKernelsOf<ReduceMeanFormula>("ReduceMean"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7240,7 +7225,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<ReduceMeanFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7567,12 +7552,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<ReduceL1Formula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<ReduceL1Formula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -7582,7 +7562,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "ReduceL1", .info = cuda::kRowsInfo<ReduceL1Formula>},
+    cuda::RowsKernelsOf<ReduceL1Formula>("ReduceL1"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7634,7 +7614,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<ReduceL1Formula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(

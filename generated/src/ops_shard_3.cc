@@ -3906,12 +3906,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<LpNormalizationFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<LpNormalizationFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -3921,7 +3916,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "LpNormalization", .info = cuda::kRowsInfo<LpNormalizationFormula>},
+    cuda::RowsKernelsOf<LpNormalizationFormula>("LpNormalization"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -3977,7 +3972,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<LpNormalizationFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -4383,18 +4378,8 @@ constexpr std::array<IntList, 2> kTemporaries = {
 };
 
 constexpr std::array<internal::RowsPass, 2> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<InstanceNormalizationGradFormula>(),
-        .whole = 0b111,
-        .of_row = 0b100,
-        .operands = kNamed,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<InstanceNormalizationGradFormula2>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed2,
-    },
+    internal::RowsPassOf<InstanceNormalizationGradFormula>(0b111, 0b100, kNamed),
+    internal::RowsPassOf<InstanceNormalizationGradFormula2>(0b11, 0b10, kNamed2),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 5,
@@ -4404,8 +4389,8 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 2> kRowsKernels = {
-    cuda::RowsKernels{.name = "InstanceNormalizationGrad", .info = cuda::kRowsInfo<InstanceNormalizationGradFormula>},
-    cuda::RowsKernels{.name = "InstanceNormalizationGrad_2", .info = cuda::kRowsInfo<InstanceNormalizationGradFormula2>},
+    cuda::RowsKernelsOf<InstanceNormalizationGradFormula>("InstanceNormalizationGrad"),
+    cuda::RowsKernelsOf<InstanceNormalizationGradFormula2>("InstanceNormalizationGrad_2"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -4468,8 +4453,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<InstanceNormalizationGradFormula, InstanceNormalizationGradFormula2>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(

@@ -3326,12 +3326,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<BiasFastGeluGradFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<BiasFastGeluGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -3341,7 +3336,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "BiasFastGeluGrad", .info = cuda::kRowsInfo<BiasFastGeluGradFormula>},
+    cuda::RowsKernelsOf<BiasFastGeluGradFormula>("BiasFastGeluGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -3396,7 +3391,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<BiasFastGeluGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -6128,18 +6123,8 @@ constexpr std::array<IntList, 2> kTemporaries = {
 };
 
 constexpr std::array<internal::RowsPass, 2> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyLossFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyLossFormula2>(),
-        .whole = 0b101,
-        .of_row = 0b101,
-        .operands = kNamed2,
-    },
+    internal::RowsPassOf<SoftmaxCrossEntropyLossFormula>(0b111, 0b10, kNamed),
+    internal::RowsPassOf<SoftmaxCrossEntropyLossFormula2>(0b101, 0b101, kNamed2),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -6149,8 +6134,8 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 2> kRowsKernels = {
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLoss", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossFormula>},
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLoss_2", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossFormula2>},
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossFormula>("SoftmaxCrossEntropyLoss"),
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossFormula2>("SoftmaxCrossEntropyLoss_2"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -6218,8 +6203,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SoftmaxCrossEntropyLossFormula, SoftmaxCrossEntropyLossFormula2>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -6800,12 +6784,7 @@ constexpr std::array<internal::NamedOperand, 8> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SkipLayerNormalizationGradFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<SkipLayerNormalizationGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 5,
@@ -6815,7 +6794,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "SkipLayerNormalizationGrad", .info = cuda::kRowsInfo<SkipLayerNormalizationGradFormula>},
+    cuda::RowsKernelsOf<SkipLayerNormalizationGradFormula>("SkipLayerNormalizationGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -6877,7 +6856,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SkipLayerNormalizationGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7232,12 +7211,7 @@ constexpr std::array<internal::NamedOperand, 4> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<MeanVarianceNormalizationFormula>(),
-        .whole = 0b111,
-        .of_row = 0b101,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<MeanVarianceNormalizationFormula>(0b111, 0b101, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -7247,7 +7221,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "MeanVarianceNormalization", .info = cuda::kRowsInfo<MeanVarianceNormalizationFormula>},
+    cuda::RowsKernelsOf<MeanVarianceNormalizationFormula>("MeanVarianceNormalization"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7306,7 +7280,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<MeanVarianceNormalizationFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7687,12 +7661,7 @@ constexpr std::array<internal::NamedOperand, 6> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<InstanceNormalizationFormula>(),
-        .whole = 0b111,
-        .of_row = 0b100,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<InstanceNormalizationFormula>(0b111, 0b100, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -7702,7 +7671,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "InstanceNormalization", .info = cuda::kRowsInfo<InstanceNormalizationFormula>},
+    cuda::RowsKernelsOf<InstanceNormalizationFormula>("InstanceNormalization"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7765,7 +7734,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<InstanceNormalizationFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(

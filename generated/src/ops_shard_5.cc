@@ -7380,12 +7380,7 @@ constexpr std::array<internal::NamedOperand, 2> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<ReduceSumFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<ReduceSumFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 1,
@@ -7395,7 +7390,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "ReduceSum", .info = cuda::kRowsInfo<ReduceSumFormula>},
+    cuda::RowsKernelsOf<ReduceSumFormula>("ReduceSum"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7447,7 +7442,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<ReduceSumFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7821,12 +7816,7 @@ constexpr std::array<internal::NamedOperand, 6> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyWithLabelsFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<SoftmaxCrossEntropyWithLabelsFormula>(0b111, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -7836,7 +7826,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyWithLabels", .info = cuda::kRowsInfo<SoftmaxCrossEntropyWithLabelsFormula>},
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyWithLabelsFormula>("SoftmaxCrossEntropyWithLabels"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7904,8 +7894,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SoftmaxCrossEntropyWithLabelsFormula>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -8327,11 +8316,11 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -8384,7 +8373,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -8392,21 +8381,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -8417,7 +8406,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 21 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -8509,24 +8498,9 @@ constexpr std::array<IntList, 2> kTemporaries = {
 };
 
 constexpr std::array<internal::RowsPass, 3> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula2>(),
-        .whole = 0b101,
-        .of_row = 0b101,
-        .operands = kNamed2,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<SoftmaxCrossEntropyLossGradFormula3>(),
-        .whole = 0b111,
-        .of_row = 0b10,
-        .operands = kNamed3,
-    },
+    internal::RowsPassOf<SoftmaxCrossEntropyLossGradFormula>(0b111, 0b10, kNamed),
+    internal::RowsPassOf<SoftmaxCrossEntropyLossGradFormula2>(0b101, 0b101, kNamed2),
+    internal::RowsPassOf<SoftmaxCrossEntropyLossGradFormula3>(0b111, 0b10, kNamed3),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 4,
@@ -8536,9 +8510,9 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 3> kRowsKernels = {
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula>},
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad_2", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula2>},
-    cuda::RowsKernels{.name = "SoftmaxCrossEntropyLossGrad_3", .info = cuda::kRowsInfo<SoftmaxCrossEntropyLossGradFormula3>},
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossGradFormula>("SoftmaxCrossEntropyLossGrad"),
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossGradFormula2>("SoftmaxCrossEntropyLossGrad_2"),
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossGradFormula3>("SoftmaxCrossEntropyLossGrad_3"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -8607,8 +8581,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SoftmaxCrossEntropyLossGradFormula, SoftmaxCrossEntropyLossGradFormula2, SoftmaxCrossEntropyLossGradFormula3>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -9204,12 +9177,7 @@ constexpr std::array<internal::NamedOperand, 9> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<SkipLayerNormalizationFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<SkipLayerNormalizationFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 5,
@@ -9219,7 +9187,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "SkipLayerNormalization", .info = cuda::kRowsInfo<SkipLayerNormalizationFormula>},
+    cuda::RowsKernelsOf<SkipLayerNormalizationFormula>("SkipLayerNormalization"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -9287,7 +9255,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<SkipLayerNormalizationFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(

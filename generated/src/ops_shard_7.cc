@@ -5188,12 +5188,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<BiasGeluGradFormula>(),
-        .whole = 0b11,
-        .of_row = 0b10,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<BiasGeluGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
@@ -5203,7 +5198,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "BiasGeluGrad", .info = cuda::kRowsInfo<BiasGeluGradFormula>},
+    cuda::RowsKernelsOf<BiasGeluGradFormula>("BiasGeluGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -5258,7 +5253,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<BiasGeluGradFormula>(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7091,12 +7086,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<MeanVarianceNormalizationGradFormula>(),
-        .whole = 0b111,
-        .of_row = 0b101,
-        .operands = kNamed,
-    },
+    internal::RowsPassOf<MeanVarianceNormalizationGradFormula>(0b111, 0b101, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 4,
@@ -7106,7 +7096,7 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
-    cuda::RowsKernels{.name = "MeanVarianceNormalizationGrad", .info = cuda::kRowsInfo<MeanVarianceNormalizationGradFormula>},
+    cuda::RowsKernelsOf<MeanVarianceNormalizationGradFormula>("MeanVarianceNormalizationGrad"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7167,8 +7157,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<MeanVarianceNormalizationGradFormula>(
-      context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7631,30 +7620,10 @@ constexpr std::array<IntList, 4> kTemporaries = {
 };
 
 constexpr std::array<internal::RowsPass, 4> kPassList = {
-    internal::RowsPass{
-        .counts = internal::CountsOf<GroupNormalizationGradFormula>(),
-        .whole = 0b1111,
-        .of_row = 0b1000,
-        .operands = kNamed,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<GroupNormalizationGradFormula2>(),
-        .whole = 0b111,
-        .of_row = 0b100,
-        .operands = kNamed2,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<GroupNormalizationGradFormula3>(),
-        .whole = 0b111,
-        .of_row = 0b110,
-        .operands = kNamed3,
-    },
-    internal::RowsPass{
-        .counts = internal::CountsOf<GroupNormalizationGradFormula4>(),
-        .whole = 0b1111,
-        .of_row = 0b1000,
-        .operands = kNamed4,
-    },
+    internal::RowsPassOf<GroupNormalizationGradFormula>(0b1111, 0b1000, kNamed),
+    internal::RowsPassOf<GroupNormalizationGradFormula2>(0b111, 0b100, kNamed2),
+    internal::RowsPassOf<GroupNormalizationGradFormula3>(0b111, 0b110, kNamed3),
+    internal::RowsPassOf<GroupNormalizationGradFormula4>(0b1111, 0b1000, kNamed4),
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 5,
@@ -7664,10 +7633,10 @@ constexpr internal::RowsPasses kPasses = {
 };
 
 constexpr std::array<cuda::RowsKernels, 4> kRowsKernels = {
-    cuda::RowsKernels{.name = "GroupNormalizationGrad", .info = cuda::kRowsInfo<GroupNormalizationGradFormula>},
-    cuda::RowsKernels{.name = "GroupNormalizationGrad_2", .info = cuda::kRowsInfo<GroupNormalizationGradFormula2>},
-    cuda::RowsKernels{.name = "GroupNormalizationGrad_3", .info = cuda::kRowsInfo<GroupNormalizationGradFormula3>},
-    cuda::RowsKernels{.name = "GroupNormalizationGrad_4", .info = cuda::kRowsInfo<GroupNormalizationGradFormula4>},
+    cuda::RowsKernelsOf<GroupNormalizationGradFormula>("GroupNormalizationGrad"),
+    cuda::RowsKernelsOf<GroupNormalizationGradFormula2>("GroupNormalizationGrad_2"),
+    cuda::RowsKernelsOf<GroupNormalizationGradFormula3>("GroupNormalizationGrad_3"),
+    cuda::RowsKernelsOf<GroupNormalizationGradFormula4>("GroupNormalizationGrad_4"),
 };
 constexpr cuda::RowsPassesInfo kRowsInfo = {
     .passes = kPasses,
@@ -7759,8 +7728,7 @@ Status RunCpu(
   const internal::NamedDims dims = DimsOf(attributes, split.inputs(), split.outputs());
   const auto scalars = Scalars(attributes, dims);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu<GroupNormalizationGradFormula, GroupNormalizationGradFormula2, GroupNormalizationGradFormula3, GroupNormalizationGradFormula4>(
-      context, call, split.inputs(), split.outputs());
+  return internal::RunRowsOnCpu(context, call, split.inputs(), split.outputs());
 }
 
 Status RunCuda(

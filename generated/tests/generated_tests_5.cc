@@ -4652,7 +4652,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 26 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4671,7 +4671,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes1 = {
     .ignore_index = 2,
     .average = false,
@@ -4698,7 +4698,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4723,7 +4723,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4742,7 +4742,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4761,7 +4761,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4872,21 +4872,21 @@ const reference::FormulaNode kNodes[] = {
     // 21
     {.operation = "div0", .arguments = {18, 20}},
     // 22
-    {.operation = "multiply", .arguments = {21, 15}},
-    // 23
     {.operation = "index", .name = "C"},
+    // 23
+    {.operation = "equal", .arguments = {22, 1}},
     // 24
-    {.operation = "equal", .arguments = {23, 1}},
-    // 25
     {.operation = "input", .name = "log_prob"},
+    // 25
+    {.operation = "expm1", .arguments = {24}},
     // 26
-    {.operation = "expm1", .arguments = {25}},
+    {.operation = "exp", .arguments = {24}},
     // 27
-    {.operation = "exp", .arguments = {25}},
+    {.operation = "where", .arguments = {23, 25, 26}},
     // 28
-    {.operation = "where", .arguments = {24, 26, 27}},
+    {.operation = "multiply", .arguments = {21, 15}},
     // 29
-    {.operation = "multiply", .arguments = {22, 28}},
+    {.operation = "multiply", .arguments = {28, 27}},
     // 30
     {.operation = "where", .arguments = {11, 29, 5}},
 };

@@ -30,6 +30,11 @@ struct RowsKernels {
   RowsInfo info;
 };
 
+template <typename Functor>
+constexpr RowsKernels RowsKernelsOf(std::string_view name) {
+  return {.name = name, .info = kRowsInfo<Functor>};
+}
+
 /// RowsPassesInfo is the same of an operator whose formulas are computed by passes of rows.
 struct RowsPassesInfo {
   internal::RowsPasses passes;

@@ -88,8 +88,7 @@ void PassOperands::FindWanted() {
 TensorRef PassOperands::Argument(std::size_t pass, int operand) const {
   const RowsPass& one = passes_.passes[pass];
   const std::vector<TensorRef>& from = operand < one.counts.all_inputs() ? inputs_ : outputs_;
-  return from[static_cast<std::size_t>(
-      one.operands[static_cast<std::size_t>(operand)].argument)];
+  return from[static_cast<std::size_t>(one.operands[static_cast<std::size_t>(operand)].argument)];
 }
 
 std::vector<TensorRef> PassOperands::Spread(std::size_t pass) const {

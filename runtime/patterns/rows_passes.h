@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "gradsmith/context.h"
+#include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "patterns/named_dims.h"
 #include "patterns/rows.h"
@@ -22,7 +24,36 @@ struct RowsPass {
   unsigned of_row = 0;
   /// In the pattern's order. Arguments behind the operator's own are temporaries.
   std::span<const NamedOperand> operands;
+  /// Computes the pass on the context's threads.
+  Status (*run)(
+      const Context& context,
+      std::span<const TensorRef> tensors,
+      const RowsAxes& axes,
+      std::span<const double> scalars) = nullptr;
 };
+
+/// RunRowsPass is RowsPass::run of a functor.
+template <typename Functor>
+Status RunRowsPass(
+    const Context& context,
+    std::span<const TensorRef> tensors,
+    const RowsAxes& axes,
+    std::span<const double> scalars) {
+  constexpr std::size_t kOperands = RowsPlaces<Functor>::kEnd;
+  return RunRowsOf<Functor>(context, tensors.template first<kOperands>(), axes, scalars);
+}
+
+/// RowsPassOf returns the pass of a functor.
+template <typename Functor>
+constexpr RowsPass
+RowsPassOf(unsigned whole, unsigned of_row, std::span<const NamedOperand> operands) {
+  return {
+      .counts = CountsOf<Functor>(),
+      .whole = whole,
+      .of_row = of_row,
+      .operands = operands,
+      .run = &RunRowsPass<Functor>};
+}
 
 /// RowsPasses are all of an operator's, in their order.
 struct RowsPasses {

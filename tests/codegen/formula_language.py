@@ -147,7 +147,8 @@ IN_DOUBLE: Words = {
 
 def defaults(op: Any) -> dict[str, float]:
     """Of attributes, and others than the defaults, lest a formula that leaves one out is right all the same."""
-    with_defaults = {name: one for name, one in op.get("attributes", {}).items() if "default" in one}
+    numbers = {name: one for name, one in op.get("attributes", {}).items() if one["type"] != "bool"}
+    with_defaults = {name: one for name, one in numbers.items() if "default" in one}
     values = {name: float(one["default"]) for name, one in with_defaults.items()}
     return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}
 

@@ -190,6 +190,7 @@ MORE_THAN_FORMULAS = {
     "GroupNormalization",
     "InstanceNormalization",
     "MeanVarianceNormalization",
+    "SoftmaxCrossEntropyLoss",
     "SoftmaxCrossEntropyWithLabels",
 }
 

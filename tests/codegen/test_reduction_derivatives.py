@@ -147,7 +147,7 @@ class Derivatives:
         self.labels = {key: self.some_labels(dims) for key, (dims, one) in inputs.items() if one["type"] == "Tind"}
         symbols = {key: self.symbols(key, dims) for key, (dims, _) in inputs.items() if key not in self.labels}
         self.arguments = [symbol for array in symbols.values() for symbol in array.cells.values()]
-        exact = scalars({key: sympy.Rational(value) for key, value in self.attributes.items()} | {"pi": sympy.pi})
+        exact = scalars({key: exactly(value) for key, value in self.attributes.items()} | {"pi": sympy.pi})
         self.outputs = evaluated(
             self.forward, {**exact, **symbols, **self.labels, **self.dims}, words_by_name(SYMBOLIC, self.sizes)
         )
@@ -214,11 +214,16 @@ class Derivatives:
         return evaluated(op, given, words_by_name(IN_DOUBLE, self.sizes))
 
 
+def exactly(value: float) -> Any:
+    """A number, or a truth value as it is."""
+    return value if isinstance(value, bool) else sympy.Rational(value)
+
+
 derivatives = functools.cache(Derivatives)
 
 
 def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
-    """Every value of integers that have few, beside the defaults of others."""
+    """Every value of integers that have few, and both of truth values, beside the defaults of others."""
     values = defaults(op)
     integers = {key: one for key, one in op.get("attributes", {}).items() if one["type"] == "int"}
     few = {key: one for key, one in integers.items() if {"min", "max"} <= one.keys()}
@@ -227,6 +232,7 @@ def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
         for key, value in values.items()
         if key != "axis"
     ]
+    ranges += [[(key, False), (key, True)] for key, one in op.get("attributes", {}).items() if one["type"] == "bool"]
     of_labels = [key for key, one in integers.items() if one.get("optional")]
     without = list(itertools.product(*ranges))
     return [*without, *[(*values, (key, float(LABELS[1]))) for values in without for key in of_labels]]

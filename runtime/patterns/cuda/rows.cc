@@ -18,10 +18,8 @@ namespace gradsmith::cuda {
 
 namespace {
 
-std::string KernelName(
-    const RowsForm& form,
-    std::string_view of_functor,
-    const internal::RowsTypes& types) {
+std::string
+KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
   std::string name = "gradsmith_rows_by_columns_";
   if (!form.is_by_columns) {
     name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
@@ -131,7 +129,8 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(
-      MostShared(device), device.ordinal(), {&image}, KernelName(form, of_functor.name, types).c_str());
+      MostShared(device), device.ordinal(), {&image},
+      KernelName(form, of_functor.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }

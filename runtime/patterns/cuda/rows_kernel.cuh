@@ -588,8 +588,8 @@ class RowsKernel {
       WriteRowOutputs(rows, results);
     }
   }
-  __device__ __forceinline__ void
-  Map(const Rows& rows,
+  __device__ __forceinline__ void Map(
+      const Rows& rows,
       const Results& results,
       const Elements& elements,
       const Place& place,

@@ -108,8 +108,8 @@ BuildPasses(const cuda::Target& target, const cuda::OpTask& task, const std::str
     }
     const std::vector<TensorRef> spread = operands.Spread(pass);
     const cuda::RowsKernels& kernels = info.kernels[pass];
-    Result<std::unique_ptr<Plan>> plan = cuda::MakeRowsPlan(
-        target.device, *task.op->image, kernels, spread, operands.Axes(pass));
+    Result<std::unique_ptr<Plan>> plan =
+        cuda::MakeRowsPlan(target.device, *task.op->image, kernels, spread, operands.Axes(pass));
     if (!plan.ok()) {
       return plan.status();
     }

@@ -52,16 +52,16 @@ struct SoftmaxCrossEntropyLossGradAttributes {
 template <typename T1_, typename T_, typename Tind_>
 struct SoftmaxCrossEntropyLossGradInputs {
   /// []: gradient arriving at the loss
-  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 15 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
   ::gradsmith::TensorView<const T1_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave
-  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> log_prob = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
 };
 
@@ -70,7 +70,7 @@ struct SoftmaxCrossEntropyLossGradInputs {
 template <typename T1_, typename T_, typename Tind_>
 struct SoftmaxCrossEntropyLossGradOutputs {
   /// [N, C, *D], may be written in place of input log_prob: gradient for the logits
-  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossGrad, line 21 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
