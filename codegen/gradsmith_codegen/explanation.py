@@ -14,7 +14,7 @@ from typing import Any
 from . import model, special_values, words
 from .formula_graph import VARIANCE
 from .formula_schedule import Role, Schedule
-from .formula_steps import Steps
+from .formula_steps import Step
 from .formula_tree import Reduce
 from .plan import OpPlan, Plan
 from .special_values import SpecialValues
@@ -196,8 +196,8 @@ def _passes(op: OpPlan) -> Iterator[Pass]:
         writes = [tensor.name for tensor in op.op.outputs]
         sums = [one.name for one in op.op.formulas if isinstance(one.tree, Reduce) and one.name in writes]
         yield Pass("map", [], [], reads, writes, sums)
-    for steps in op.steps:
-        yield _pass(steps)
+    for step in op.steps.passes if op.steps else ():
+        yield _pass(step)
 
 
 def _schedule(passes: Sequence[Pass]) -> Iterator[str]:
@@ -213,8 +213,8 @@ def _schedule(passes: Sequence[Pass]) -> Iterator[str]:
             yield f"  summed over {over}: {', '.join(one.sums)}"
 
 
-def _pass(steps: Steps) -> Pass:
-    schedule = steps.schedule
+def _pass(step: Step) -> Pass:
+    schedule = step.schedule
     inputs = {tensor.name for role in schedule.inputs.values() for tensor in role}
     return Pass(
         "map" if schedule.is_map else "rows",
