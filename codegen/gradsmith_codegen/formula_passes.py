@@ -74,6 +74,8 @@ class _Stager:
     def _next(self, left: Sequence[Tensor]) -> set[str]:
         """Adds a pass, and returns which of the outputs that are left it gives."""
         reductions = [one for one in self._open(left) if self._is_ready(one)]
+        if not reductions and not self._found:
+            raise self._misfit
         over = self._named.over[reductions[0]] if reductions else self._over_of_maps(left)
         within = {name for name in reductions if self._named.over[name] == over}
         given: list[Tensor] = []

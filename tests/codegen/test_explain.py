@@ -132,8 +132,8 @@ def test_phases_of_rows(plan: Plan) -> None:
 
 def test_passes(plan: Plan) -> None:
     told = of(plan, "InstanceNormalizationGrad")
-    assert [(one.along, one.writes) for one in told.passes] == [(["N", "D"], ["dScale", "dB"]), (["D"], ["dX"])]
-    assert told.schedule[0].startswith("pass 1 of 2, rows along N, D: reads ")
+    assert [(one.along, one.writes) for one in told.passes] == [(["D"], ["dX", "of_xhat", "of_y"]), (["C"], ["dScale", "dB"])]
+    assert told.schedule[0].startswith("pass 1 of 2, rows along D: reads ")
 
 
 def test_sums_of_a_map(plan: Plan) -> None:
