@@ -29,7 +29,7 @@ function(gradsmith_add_ops library)
   _gradsmith_find_cuda_for_ops(has_cuda)
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/gradsmith/${library}")
-  set(without "")
+  set(without python)
   if(NOT ARG_TESTS)
     list(APPEND without tests)
   endif()

@@ -25,7 +25,7 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   SHARDS           number of source files that the operators are spread over
 #   SELECTION        options of the generator that say which rows there are; all by default
 #   DEPENDS          what these options are read from
-#   WITHOUT          what is not written: docs, tests
+#   WITHOUT          what is not written: docs, python, tests
 #   LIBRARY_SOURCES  variable that receives the sources of the library
 #   KERNEL_SOURCES   variable that receives the sources of its CUDA kernels, of which there are as many
 #   TEST_SOURCES     variable that receives the sources of the tests

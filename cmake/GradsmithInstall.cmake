@@ -2,6 +2,14 @@
 # with CUDA where cuDNN was found, which programs try last.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
+if(SKBUILD)
+  # In a wheel the prefix is a folder of the Python package, which gradsmith.get_cmake_dir() knows.
+  set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME python)
+  set(CMAKE_INSTALL_LIBDIR "gradsmith/_prefix/lib")
+  set(CMAKE_INSTALL_FULL_LIBDIR "${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}")
+  set(CMAKE_INSTALL_INCLUDEDIR "gradsmith/_prefix/include")
+  set(CMAKE_INSTALL_DATADIR "gradsmith/_prefix/share")
+endif()
 
 set(gradsmith_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gradsmith")
 set(gradsmith_data_dir "${CMAKE_INSTALL_DATADIR}/gradsmith")

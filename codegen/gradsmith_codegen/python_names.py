@@ -16,7 +16,8 @@ from .text import Text, py_string
 # What package gradsmith itself holds, the types that its annotations spell, and what torch.ops.gradsmith
 # has of its own.
 PACKAGE_NAMES = frozenset(
-    "cache explain is_available missing_for ops policy torch tune dict float int str name".split()
+    """cache explain get_cmake_dir is_available missing_for ops policy torch tune
+    dict float int str name""".split()
 )
 # The keywords that every function has, that for PyTorch included.
 FUNCTION_KEYWORDS = frozenset("outputs out context policies".split())

@@ -18,6 +18,7 @@ from gradsmith import _cudnn, _ops, cache
 from gradsmith import _libraries as _libraries  # before a call, for which none may be found anew
 from gradsmith._ops import *  # noqa: F403 - the operators that ops.yaml holds
 from gradsmith._policy import Context, policy
+from gradsmith._prefix_of_wheel import get_cmake_dir
 from gradsmith._table import Operator, Row, Tensor, explain, is_available, missing_for, ops
 from gradsmith._tuning import Progress, Tuned, tune
 
@@ -34,6 +35,7 @@ __all__ = [
     "Tuned",
     "cache",
     "explain",
+    "get_cmake_dir",
     "is_available",
     "missing_for",
     "ops",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from build_tree import REPOSITORY, SCRATCH
+from page_project import Page
 
 PROGRAM = """
 import sys
@@ -26,6 +27,23 @@ try:
 except ModuleNotFoundError as missing:
     print(f"{missing.name} is not there")
 print(gradsmith.__file__)
+"""
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.25)
+project(p LANGUAGES CXX)
+find_package(gradsmith REQUIRED)
+gradsmith_add_ops(otherlib SCHEMA other_ops.yaml)
+add_executable(main main.cc)
+target_link_libraries(main PRIVATE otherlib)
+"""
+MAIN = """
+#include <otherlib/ops.h>
+
+int main() {
+  gradsmith::Registry registry;
+  return otherlib::RegisterAll(registry).ok() && registry.rows().size() == 1 ? 0 : 1;
+}
 """
 
 
@@ -46,6 +64,15 @@ def wheel() -> Path:
     return built
 
 
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel holds."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {"gradsmith", names[-1].split("/")[0]}
@@ -56,8 +83,29 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     inside = {name.rpartition("/")[2] for name in names if name.startswith("gradsmith/_codegen/templates/")}
     assert inside == generator
     headers = {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "runtime").glob("*/kernels.h")}
+    names = [name for name in names if not name.startswith("gradsmith/_prefix/")]
     assert {name for name in names if name.endswith(".h")} == {f"gradsmith/_codegen/{header}" for header in headers}
     assert not [name for name in names if name.endswith((".yaml", ".a")) or "cache" in name.split("/")[:-1]]
+
+
+def test_it_brings_the_cmake_package(site: Path, tmp_path: Path) -> None:
+    """A library of own operators, with what the wheel holds and nothing else."""
+    found = subprocess.run(
+        [sys.executable, "-c", "import gradsmith; print(gradsmith.get_cmake_dir())"],
+        env={**clean_environment(), "PYTHONPATH": str(site)},
+        check=True,
+        text=True,
+        capture_output=True,
+    ).stdout.strip()
+    assert found.startswith(str(site / "gradsmith"))
+    Page("own-operators.md").write_files(tmp_path)
+    (tmp_path / "main.cc").write_text(MAIN)
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+    command = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), "-DCMAKE_BUILD_TYPE=Debug"]
+    command += [f"-Dgradsmith_DIR={found}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", str(tmp_path / "build")], check=True, stdout=subprocess.DEVNULL)
+    assert subprocess.run([str(tmp_path / "build/main")], check=False).returncode == 0
 
 
 def test_the_version_is_cmakes(wheel: Path) -> None:
@@ -120,10 +168,8 @@ def test_it_works_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
     assert "ConvGrad" in listed.stdout
 
 
-def test_the_generators_verbs_need_pyyaml_and_jinja2_alone(wheel: Path, tmp_path: Path) -> None:
+def test_the_generators_verbs_need_pyyaml_and_jinja2_alone(site: Path, tmp_path: Path) -> None:
     """Those of this interpreter, and gradsmith from the wheel."""
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "package")
     packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
     program = "import sys; sys.path[:0] = sys.argv[1].split(':'); sys.argv[0:2] = ['gradsmith']; "
     program += "from gradsmith.__main__ import main; sys.exit(main())"
@@ -133,10 +179,10 @@ def test_the_generators_verbs_need_pyyaml_and_jinja2_alone(wheel: Path, tmp_path
         return subprocess.run(command, cwd=REPOSITORY, check=False, text=True, capture_output=True)
 
     out = tmp_path / "generated"
-    made = run([str(tmp_path / "package"), *packages], "generate", "--out", str(out))
+    made = run([str(site), *packages], "generate", "--out", str(out))
     assert made.returncode == 0, made.stderr
     table = "src/dispatch_table.cc"
     assert (out / table).read_bytes() == (REPOSITORY / "generated" / table).read_bytes()
-    lacking = run([str(tmp_path / "package")], "check")
+    lacking = run([str(site)], "check")
     assert lacking.returncode == 1
     assert "check needs the Python module yaml, which is not installed" in lacking.stderr
