@@ -132,7 +132,10 @@ def test_phases_of_rows(plan: Plan) -> None:
 
 def test_passes(plan: Plan) -> None:
     told = of(plan, "InstanceNormalizationGrad")
-    assert [(one.along, one.writes) for one in told.passes] == [(["D"], ["dX", "of_xhat", "of_y"]), (["C"], ["dScale", "dB"])]
+    assert [(one.along, one.writes) for one in told.passes] == [
+        (["D"], ["dX", "of_xhat", "of_y"]),
+        (["C"], ["dScale", "dB"]),
+    ]
     assert told.schedule[0].startswith("pass 1 of 2, rows along D: reads ")
 
 
