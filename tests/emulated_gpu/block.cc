@@ -52,15 +52,14 @@ struct Copy {
   std::byte* to;
   const void* from;
   int bytes;
-  bool exists;
+  int read;  // the rest becomes 0
   int group;
 };
 
 void Finish(const Copy& copy) {
-  if (copy.exists) {
-    std::memcpy(copy.to, copy.from, copy.bytes);
-  } else {
-    std::memset(copy.to, 0, copy.bytes);
+  std::memset(copy.to, 0, copy.bytes);
+  if (copy.read > 0) {
+    std::memcpy(copy.to, copy.from, copy.read);
   }
 }
 
@@ -290,11 +289,11 @@ class Block {
     return shared() + address;
   }
 
-  void BeginCopy(unsigned to, const void* from, int bytes, bool exists) {
-    if (exists && reinterpret_cast<std::uintptr_t>(from) % bytes != 0) {
+  void BeginCopy(unsigned to, const void* from, int bytes, int read) {
+    if (read > 0 && reinterpret_cast<std::uintptr_t>(from) % bytes != 0) {
       Fail("%s: a copy from %p, which is not aligned to %d bytes", launch_->name, from, bytes);
     }
-    const Copy copy = {At(to, bytes), from, bytes, exists, current_->group};
+    const Copy copy = {At(to, bytes), from, bytes, read, current_->group};
     if (order_ == Order::kBackward || (order_ == Order::kShuffled && Random()() % 2 == 0)) {
       Finish(copy);
     } else {
@@ -589,8 +588,8 @@ unsigned SharedAddressOf(const void* shared) {
   return the_block->AddressOf(shared);
 }
 
-void BeginCopy(unsigned to, const void* from, int bytes, bool exists) {
-  the_block->BeginCopy(to, from, bytes, exists);
+void BeginCopy(unsigned to, const void* from, int bytes, int read) {
+  the_block->BeginCopy(to, from, bytes, read);
 }
 
 void EndOfCopies() {

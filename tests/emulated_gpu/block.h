@@ -114,7 +114,8 @@ std::byte* SharedAt(unsigned address) {
 }
 
 /// Copies to shared memory, in groups that can be waited for.
-void BeginCopy(unsigned to, const void* from, int bytes, bool exists);
+/// Copies `read` bytes to shared memory; the rest of `bytes` becomes 0.
+void BeginCopy(unsigned to, const void* from, int bytes, int read);
 void EndOfCopies();
 void WaitForCopies(int pending);
 

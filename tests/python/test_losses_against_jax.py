@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax_peer import TOLERANCES, differentiated, equal, jax, near
 
-LOSSES = ("SoftmaxCrossEntropyWithLabels",)  # compared here
+LOSSES = ("SoftmaxCrossEntropyWithLabels", "SoftmaxCrossEntropyLoss")  # compared here
 
 jnp = jax.numpy
 
@@ -63,6 +63,48 @@ def test_cross_entropy(
     labels = random.integers(-1, dims[1] + 1, (dims[0], *dims[2:])).astype(label_type)
     weights = random.uniform(0.5, 2, dims[1]).astype(kind) if has_weight else None
     check(x, labels, weights, ignored, TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize(
+    ("dims", "ignored", "has_weight"),
+    [((5, 7), None, False), ((64, 1000), -100, True), ((2, 5, 3, 4), 2, True), ((0, 4), None, True)],
+)
+def test_cross_entropy_of_all_samples(
+    dtype: str, average: bool, dims: tuple[int, ...], ignored: int | None, has_weight: bool
+) -> None:
+    random = np.random.default_rng(dims[1])
+    kind = np.dtype(dtype)
+    x = random.normal(0, 3, dims).astype(kind)
+    labels = random.integers(-1, dims[1] + 1, (dims[0], *dims[2:]))
+    weights = random.uniform(0.5, 2, dims[1]).astype(kind) if has_weight else None
+    counts = (labels >= 0) & (labels < dims[1]) & (labels != (-100 if ignored is None else ignored))
+    factors = np.ones(dims[1]) if weights is None else weights.astype("float64")
+    total = factors[labels[counts]].sum() if average else 1
+
+    def loss(x: Any) -> tuple[Any, Any]:
+        return losses(x, labels, factors, counts).sum() / (total or 1), jax.nn.log_softmax(x, axis=1)
+
+    dy = np.asarray(-1.75, dtype=kind if kind == np.float64 else "float32")
+    (y, log_prob), (expected,) = differentiated(lambda x: (loss(x)[0], (loss(x)[1],)), [x], dy)
+    given = {"weight": weights, "ignore_index": ignored, "average": average}
+    found = gradsmith.softmax_cross_entropy_loss(x, labels, **given)
+    assert found.Y.shape == ()
+    near(found.Y, y, TOLERANCES[dtype])
+    near(found.log_prob, log_prob, TOLERANCES[dtype])
+    dx = gradsmith.softmax_cross_entropy_loss_grad(dy, found.log_prob, labels, **given).dX
+    # What is left of log_prob in few bits has a larger error as an exponent.
+    near(dx, expected, TOLERANCES[dtype] * (1 if kind.itemsize > 2 else 8))
+
+
+def test_the_loss_of_ignored_labels_alone_is_0() -> None:
+    x = np.full((3, 4), np.nan, dtype="float32")
+    labels = np.full(3, 2)
+    found = gradsmith.softmax_cross_entropy_loss(x, labels, ignore_index=2)
+    equal(found.Y, np.zeros(()))
+    one = np.ones((), dtype="float32")
+    equal(gradsmith.softmax_cross_entropy_loss_grad(one, x, labels, ignore_index=2).dX, np.zeros((3, 4)))
 
 
 def test_logits_far_from_zero_and_sure_ones_lose_no_digits() -> None:

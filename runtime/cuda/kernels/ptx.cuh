@@ -98,11 +98,11 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
 #endif
 }
 
-/// The same of 4, 8 or 16 bytes, of which the L2 cache gets the whole line: others are to follow.
+/// The same of the first `bytes` of 4, 8 or 16, an even number; the rest becomes 0. The L2 cache
+/// gets the whole line: others are to follow.
 template <int kBytes>
-__device__ __forceinline__ void BeginCopyOfLine(unsigned to, const void* from, bool exists) {
+__device__ __forceinline__ void BeginCopyOfPart(unsigned to, const void* from, int bytes) {
 #ifdef GRADSMITH_HAS_TENSOR_CORES
-  const int bytes = exists ? kBytes : 0;
   if constexpr (kBytes == 16) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                  "r"(bytes)
@@ -115,10 +115,19 @@ __device__ __forceinline__ void BeginCopyOfLine(unsigned to, const void* from, b
 #else
   const auto* const words = static_cast<const std::uint32_t*>(from);
   for (int i = 0; i < kBytes / 4; ++i) {
-    const std::uint32_t bits = exists ? words[i] : 0;
+    std::uint32_t bits = 4 * i + 4 <= bytes ? words[i] : 0;
+    if (4 * i + 2 == bytes) {
+      bits = *reinterpret_cast<const std::uint16_t*>(words + i);
+    }
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + 4 * i), "r"(bits) : "memory");
   }
 #endif
+}
+
+/// The same of all or none of them.
+template <int kBytes>
+__device__ __forceinline__ void BeginCopyOfLine(unsigned to, const void* from, bool exists) {
+  BeginCopyOfPart<kBytes>(to, from, exists ? kBytes : 0);
 }
 
 /// Ends a group of copies.

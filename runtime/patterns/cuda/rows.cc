@@ -20,8 +20,8 @@ namespace {
 
 std::string
 KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
-  std::string name = "gradsmith_rows_by_columns_";
-  if (!form.is_by_columns) {
+  std::string name = form.is_ragged ? "gradsmith_rows_ragged_" : "gradsmith_rows_by_columns_";
+  if (!form.is_by_columns && !form.is_ragged) {
     name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
     name += form.vector > 1 ? "vectors_" : "elements_";
   }

@@ -20,6 +20,21 @@
     gradsmith::cuda::RowsKernel<Functor, T, U, kVector, is_across>(task, launch, shared).Run(); \
   }
 
+/// Rows of many dims are never ragged.
+#define GRADSMITH_ROWS_KERNEL_RAGGED(name, Functor, suffix, T, U)                            \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::MostRowsThreads(             \
+      false, false, sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U)))                          \
+      gradsmith_rows_ragged_##name##_##suffix(                                               \
+          const __grid_constant__ gradsmith::internal::RowsTask task,                        \
+          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                      \
+    GRADSMITH_DYNAMIC_SHARED(shared);                                                        \
+    if constexpr (!Functor::kRowsOfManyDims) {                                               \
+      constexpr int kVector = gradsmith::cuda::kVectorOfBoth<T, U>;                          \
+      gradsmith::cuda::RowsKernel<Functor, T, U, kVector, false, true>(task, launch, shared) \
+          .Run();                                                                            \
+    }                                                                                        \
+  }
+
 #define GRADSMITH_ROWS_KERNEL_BY_COLUMNS(name, Functor, suffix, T, U)                          \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMostRowsThreads)              \
       gradsmith_rows_by_columns_##name##_##suffix(                                             \
@@ -39,6 +54,7 @@
 /// Defines the kernels of an operator without columns, for a pair of types.
 #define GRADSMITH_ROWS_KERNELS_OF_TWO(name, Functor, suffix, T, U)                               \
   GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)                                      \
+  GRADSMITH_ROWS_KERNEL_RAGGED(name, Functor, suffix, T, U)                                      \
   GRADSMITH_ROWS_KERNEL(                                                                         \
       across_vectors, true, (gradsmith::cuda::kVectorOfBoth<T, U>), name, Functor, suffix, T, U) \
   GRADSMITH_ROWS_KERNEL(across_elements, true, 1, name, Functor, suffix, T, U)

@@ -24,7 +24,17 @@
 /// thread every so many vectors down the rows.
 namespace gradsmith::cuda {
 
-template <typename Functor, typename T, typename U, int kVector, bool kIsAcross>
+///
+/// Rows may be ragged: begin anywhere between vectors, and end anywhere. A thread's vectors then
+/// lie where vectors do in memory, and of the first and the last of a row it takes what is the
+/// row's.
+template <
+    typename Functor,
+    typename T,
+    typename U,
+    int kVector,
+    bool kIsAcross,
+    bool kIsRagged = false>
 class RowsKernel {
  public:
   using A = Accumulator<T>;
@@ -50,8 +60,7 @@ class RowsKernel {
     end_ = launch.parts > 1 ? min(task.length, begin + launch.part_length) : task.length;
     first_ = begin + std::int64_t{team_.member} * kStep;
     stride_ = launch.members * kStep;
-    const std::int64_t ends_above = end_ - first_ + stride_ - 1;
-    chunks_ = static_cast<int>(max(ends_above, std::int64_t{0}) / kStep >> launch.member_bits);
+    chunks_ = ChunksUntil(end_);
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
       ins_[t] = Kept(BeginOf(t));
@@ -120,7 +129,8 @@ class RowsKernel {
   static constexpr bool kIsOfManyDims = Functor::kRowsOfManyDims;
   static constexpr int kElementInputs = Functor::kInputs + Functor::kColumnInputs;
   static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
-  static_assert(!kIsAcross || Functor::kColumnInputs + Functor::kColumnSums == 0);
+  static_assert(!(kIsAcross || kIsRagged) || Functor::kColumnInputs + Functor::kColumnSums == 0);
+  static_assert(!kIsRagged || kIsDense);
 
   using Word = typename Operands::Word;
   using Words = Word[Functor::kInputs];
@@ -131,6 +141,8 @@ class RowsKernel {
   /// Where a thread's rows are, and what there is once of each.
   struct Rows {
     std::int64_t row;
+    /// How many elements before the row its first vector begins.
+    int shift;
     /// How many vectors the thread has of them: none behind the last row.
     int chunks;
     /// This thread's first vector in each input and output of elements.
@@ -178,8 +190,23 @@ class RowsKernel {
   /// The same for an element of a vector: its own row, or its place in the vector's.
   __device__ __forceinline__ RowValues<A>
   RowAt(const Rows& rows, const Results& results, const Place& place, int v) const {
-    const std::int64_t index = first_ + place.along;
+    const std::int64_t index = IndexOf(rows, place);
     return kIsAcross ? RowOf(rows, results, v, index) : RowOf(rows, results, 0, index + v);
+  }
+
+  /// The place in the row of a vector's first element; less than 0 where it lies before the row.
+  __device__ __forceinline__ std::int64_t IndexOf(const Rows& rows, const Place& place) const {
+    return first_ + place.along - (kIsRagged ? rows.shift : 0);
+  }
+  /// How many of a vector's elements lie before the row's end.
+  __device__ __forceinline__ int ElementsOf(const Rows& rows, const Place& place) const {
+    const std::int64_t left = task_.length - IndexOf(rows, place);
+    return kIsRagged ? static_cast<int>(min(left, std::int64_t{kVector})) : kVector;
+  }
+  /// How many vectors a thread has until so many elements behind the first vector's.
+  __device__ __forceinline__ int ChunksUntil(std::int64_t end) const {
+    const std::int64_t ends_above = end - first_ + stride_ - 1;
+    return static_cast<int>(max(ends_above, std::int64_t{0}) / kStep >> launch_.member_bits);
   }
 
   /// The number of an operand of elements or columns among those that are apart.
@@ -272,17 +299,19 @@ class RowsKernel {
   __device__ __forceinline__ void Find(std::int64_t group, Rows* rows) const {
     rows->row = (group * launch_.teams + team_.index) * kRows;
     const bool exists = group < launch_.groups && rows->row < task_.rows;
-    rows->chunks = exists && kReadsElements ? chunks_ : 0;
     std::int64_t starts[Places::kEnd];
     RowOffsets<Places::kEnd>(task_, exists ? rows->row : 0, starts);
+    rows->shift = kIsRagged ? static_cast<int>(starts[0] & (kVector - 1)) : 0;
+    const int chunks = kIsRagged ? ChunksUntil(task_.length + rows->shift) : chunks_;
+    rows->chunks = exists && kReadsElements ? chunks : 0;
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      rows->in[t] = reinterpret_cast<const char*>(ins_[t] + starts[t] * SizeOf(t));
+      rows->in[t] = reinterpret_cast<const char*>(ins_[t] + (starts[t] - rows->shift) * SizeOf(t));
     }
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
-      rows->out[o] = reinterpret_cast<char*>(outs_[o] + starts[t] * SizeOf(t));
+      rows->out[o] = reinterpret_cast<char*>(outs_[o] + (starts[t] - rows->shift) * SizeOf(t));
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -291,14 +320,14 @@ class RowsKernel {
         const int t = Places::kRowInput + i;
         rows->inputs[r][i] = 0;
         if (exists && task_.tensors[t] != nullptr) {
-          rows->inputs[r][i] = LoadOnce(t, rows->row + r, r, starts);
+          rows->inputs[r][i] = LoadOnce(t, r, starts[t]);
         }
       }
       LoadIntegers(exists, r, starts, rows);
       rows->pivots[r] = 0;
       if constexpr (Functor::kPivot >= 0) {
         if (exists && task_.length > 0) {
-          const A pivot = LoadOnce(Functor::kPivot, rows->row + r, r, starts);
+          const A pivot = LoadOnce(Functor::kPivot, r, starts[Functor::kPivot]);
           rows->pivots[r] = isfinite(pivot) ? pivot : A(0);
         }
       }
@@ -311,7 +340,7 @@ class RowsKernel {
       const int t = Places::kIntegerInput + i;
       rows->integers[r][i] = 0;
       if (exists && task_.tensors[t] != nullptr) {
-        const std::int64_t offset = OffsetOnce(t, rows->row + r, r, starts);
+        const std::int64_t offset = OffsetOnce(t, r, starts[t]);
         rows->integers[r][i] = LoadInteger(task_.tensors[t], task_.types[t], offset);
       }
     }
@@ -320,23 +349,25 @@ class RowsKernel {
       rows->lookups[r][i] = LookUp<Functor, A>(task_, i, rows->integers[r]);
     }
   }
-  __device__ __forceinline__ std::int64_t OffsetOnce(
-      int tensor,
-      std::int64_t row,
-      int r,
-      const std::int64_t (&starts)[Places::kEnd]) const {
-    return r == 0 ? starts[tensor] : RowOffset(task_, tensor, row);
+  /// How far the r-th of a thread's rows lies from an operand's first, if its first one lies so
+  /// far: a thread's rows are neighbours along one dim.
+  __device__ __forceinline__ std::int64_t OffsetOnce(int tensor, int r, std::int64_t first) const {
+    return r == 0 ? first : first + r * task_.row_strides[tensor][task_.row_rank - 1];
   }
-  __device__ __forceinline__ A
-  LoadOnce(int tensor, std::int64_t row, int r, const std::int64_t (&starts)[Places::kEnd]) const {
-    const std::int64_t offset = OffsetOnce(tensor, row, r, starts);
+  __device__ __forceinline__ A LoadOnce(int tensor, int r, std::int64_t first) const {
+    const std::int64_t offset = OffsetOnce(tensor, r, first);
     return LoadElement<A>(task_.tensors[tensor], task_.types[tensor], offset);
   }
 
   __device__ __forceinline__ void Load(const Rows& rows, const Place& place, Words& words) const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      Operands::Load(t, rows.in[t] + DistanceOf(t, place), &words[t]);
+      const char* const from = rows.in[t] + DistanceOf(t, place);
+      if (kIsRagged) {
+        Operands::LoadPart(t, from, ElementsOf(rows, place), &words[t]);
+      } else {
+        Operands::Load(t, from, &words[t]);
+      }
     }
   }
   __device__ __forceinline__ void LoadColumn(int tensor, const Place& place, A (&values)[kVector])
@@ -358,7 +389,9 @@ class RowsKernel {
   __device__ __forceinline__ void BeginCopies(const Rows& rows, const Place& place) const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      Operands::BeginCopy(t, place.kept_at + t * BytesOfBlock(), rows.in[t] + DistanceOf(t, place));
+      Operands::BeginCopy(
+          t, place.kept_at + t * BytesOfBlock(), rows.in[t] + DistanceOf(t, place),
+          ElementsOf(rows, place));
     }
   }
 
@@ -509,6 +542,10 @@ class RowsKernel {
 #pragma unroll
           for (int v = 0; v < kVector; ++v) {
             const int r = kIsAcross ? v : 0;
+            const std::int64_t index = IndexOf(rows, place) + v;
+            if (kIsRagged && (index < 0 || index >= task_.length)) {
+              continue;
+            }
             A terms[kResults];
             Functor::Terms(
                 phase, RowAt(rows, results, place, v), elements.in[v], elements.columns[v], terms);
@@ -555,7 +592,9 @@ class RowsKernel {
   __device__ __forceinline__ void
   FinishRows(const Rows& rows, const Results& results, const Rows& next) {
     const bool makes_elements = IsWanted(Places::kOutput, Places::kColumnSum);
-    const bool fetches = kIsAsync && next.chunks > 0;
+    // Those of ragged rows are not always as many as this row's.
+    constexpr bool kFetchesBeside = kIsAsync && !kIsRagged;
+    const bool fetches = next.chunks > 0;
     ForEach<kUnroll>(
         rows,
         [&](const Place& place, const Words& words) {
@@ -573,13 +612,13 @@ class RowsKernel {
           }
         },
         [&](const Place& place) {
-          if constexpr (kIsAsync) {
+          if constexpr (kFetchesBeside) {
             if (fetches) {
               BeginCopies(next, place);
             }
           }
         });
-    if (kIsAsync) {
+    if (kFetchesBeside) {
       EndOfCopies();
     } else {
       Fetch(next);
@@ -613,7 +652,14 @@ class RowsKernel {
         continue;
       }
       char* const to = rows.out[o] + DistanceOf(t, place);
-      Operands::Store(t, to, out[o], (task_.accumulate >> t & 1U) != 0);
+      const bool adds = (task_.accumulate >> t & 1U) != 0;
+      const int begin = static_cast<int>(max(-IndexOf(rows, place), std::int64_t{0}));
+      const int end = ElementsOf(rows, place);
+      if (kIsRagged && (begin > 0 || end < kVector)) {
+        Operands::StorePart(t, to, out[o], adds, begin, end);
+      } else {
+        Operands::Store(t, to, out[o], adds);
+      }
     }
   }
   __device__ __forceinline__ void AddToColumns(
@@ -637,6 +683,11 @@ class RowsKernel {
     sums_.Add(place.chunk, first_ + place.along, all);
   }
   __device__ __forceinline__ void WriteRowOutputs(const Rows& rows, const Results& results) const {
+    std::int64_t starts[kRowOutputs];
+#pragma unroll
+    for (int o = 0; o < Functor::kRowOutputs; ++o) {
+      starts[o] = RowOffset(task_, Places::kRowOutput + o, rows.row);
+    }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       A outputs[kRowOutputs];
@@ -645,7 +696,7 @@ class RowsKernel {
       for (int o = 0; o < Functor::kRowOutputs; ++o) {
         const int t = Places::kRowOutput + o;
         if (task_.tensors[t] != nullptr) {
-          StoreOfAnyType(task_, t, RowOffset(task_, t, rows.row + r), outputs[o]);
+          StoreOfAnyType(task_, t, OffsetOnce(t, r, starts[o]), outputs[o]);
         }
       }
     }

@@ -55,15 +55,55 @@ struct RowsOperands {
       StoreRowVector<T, kVector>(to, values, adds);
     }
   }
-  /// Copies a vector to shared memory while the thread goes on.
-  static __device__ __forceinline__ void BeginCopy(int tensor, unsigned to, const char* from) {
+  /// Copies the first elements of a vector to shared memory while the thread goes on; the rest
+  /// becomes 0.
+  static __device__ __forceinline__ void
+  BeginCopy(int tensor, unsigned to, const char* from, int elements = kVector) {
     constexpr int kBytes = kVector * static_cast<int>(sizeof(T));
     constexpr int kBytesOfSecond = kVector * static_cast<int>(sizeof(U));
+    const int bytes = elements * static_cast<int>(SizeOf(tensor));
     if (IsSecond(tensor)) {
-      BeginCopyOfLine<kBytesOfSecond>(to, from, true);
+      BeginCopyOfPart<kBytesOfSecond>(to, from, bytes);
     } else {
-      BeginCopyOfLine<kBytes>(to, from, true);
+      BeginCopyOfPart<kBytes>(to, from, bytes);
     }
+  }
+  /// Loads the first elements of a vector; the rest becomes 0.
+  static __device__ __forceinline__ void
+  LoadPart(int tensor, const char* from, int elements, Word* word) {
+    if (elements == kVector) {
+      Load(tensor, from, word);
+    } else if (IsSecond(tensor)) {
+      LoadElements<U>(from, elements, word);
+    } else {
+      LoadElements<T>(from, elements, word);
+    }
+  }
+  /// Stores those elements of a vector that lie from `begin` to `end`.
+  static __device__ __forceinline__ void
+  StorePart(int tensor, char* to, const A (&values)[kVector], bool adds, int begin, int end) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const A value[1] = {values[v]};
+      if (v >= begin && v < end && IsSecond(tensor)) {
+        StoreRowVector<U, 1>(to + v * sizeof(U), value, adds);
+      } else if (v >= begin && v < end) {
+        StoreRowVector<T, 1>(to + v * sizeof(T), value, adds);
+      }
+    }
+  }
+
+ private:
+  template <typename E>
+  static __device__ __forceinline__ void LoadElements(const char* from, int elements, Word* word) {
+    E values[kVector] = {};
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      if (v < elements) {
+        values[v] = reinterpret_cast<const E*>(from)[v];
+      }
+    }
+    memcpy(word, values, sizeof(values));
   }
 };
 

@@ -32,6 +32,9 @@ struct RowsPolicy {
   int vectors_of_part = 4;
   int elements_of_part = 16;
   int most_parts = 128;
+  /// Rows as few as that which begin between vectors are read by single elements, and cut into
+  /// parts, where they are longer.
+  std::int64_t most_ragged = 32768;
   /// Shared memory that a block takes, at most.
   int most_shared_bytes = 210 << 10;
   /// Blocks that sum columns, for each multiprocessor, by their threads.

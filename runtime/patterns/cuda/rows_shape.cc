@@ -79,6 +79,42 @@ bool AreWhole(
          std::all_of(outer, outer + outer_rank, divides);
 }
 
+/// Whether vectors of so many elements lie alike in two operands, though rows may begin between
+/// them.
+bool LieAlike(const RowsTask& task, int a, int b, int vector) {
+  for (int dim = 0; dim < task.row_rank; ++dim) {
+    if ((task.row_strides[a][dim] - task.row_strides[b][dim]) % vector != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether rows are whole in memory and begin between vectors. Few and long ones are cut into parts
+/// instead.
+bool IsRagged(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    std::span<const TensorRef> tensors,
+    const RowsInfo& info,
+    int vector) {
+  const RowsCounts& counts = info.counts;
+  const bool has_parts =
+      task.rows < device.multiprocessors() && task.length > RowsPolicyOf(device).most_ragged;
+  if (counts.column_inputs + counts.column_sums > 0 || info.rows_of_many_dims ||
+      task.length_rank != 1 || task.length < 2 * vector || has_parts) {
+    return false;
+  }
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (tensors[t].present && HasVectors(t, counts) &&
+        (task.length_strides[t][0] != 1 || !LieAlike(task, t, 0, vector) ||
+         AlignmentClass(tensors[t].data, tensors[t].type) != kVectorBytes)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// How many parts a row is cut into where there are so many groups of rows, fewer than there are
 /// multiprocessors, and it is long: two blocks for each.
 std::int64_t PartsOf(
@@ -158,7 +194,7 @@ void CutAlong(
   launch.groups = CeilDivide(task.rows, teams);
   const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
   const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
-  if (info.results > 0) {
+  if (info.results > 0 && !shape->form.is_ragged) {
     CutIntoParts(task, PartsOf(device, task.rows, task.length, part), vector, &launch);
   }
 }
@@ -175,7 +211,9 @@ void HoldInShared(
   RowsLaunch& launch = shape->launch;
   const std::int64_t step =
       launch.members * std::int64_t{shape->form.is_across ? 1 : shape->form.vector};
-  const std::int64_t chunks = CeilDivide(launch.parts > 1 ? launch.part_length : task.length, step);
+  const std::int64_t before = shape->form.is_ragged ? shape->form.vector - 1 : 0;
+  const std::int64_t chunks =
+      CeilDivide((launch.parts > 1 ? launch.part_length : task.length) + before, step);
   const std::int64_t most = MostShared(device);
   const std::int64_t sums_of_thread = shape->form.vector * bytes.sums_of_column;
   while (launch.teams > 1 && shape->threads > 32 &&
@@ -265,7 +303,8 @@ RowsForm FormOf(
                                         task.length_strides[t], task.length_rank,
                                         task.row_strides[t], task.row_rank, vector));
   }
-  form.vector = has_vectors ? vector : 1;
+  form.is_ragged = !has_vectors && !form.is_across && IsRagged(device, task, tensors, info, vector);
+  form.vector = has_vectors || form.is_ragged ? vector : 1;
   form.is_by_columns = has_vectors && IsByColumns(device, task, info, bytes);
   return form;
 }

@@ -20,6 +20,8 @@ struct RowsForm {
   bool is_across = false;
   /// Elements that are loaded at once; 1 where they do not lie so.
   int vector = 1;
+  /// Whether rows begin and end between vectors, which lie alike in all operands.
+  bool is_ragged = false;
   /// Whether a thread has the same columns of every row (patterns/cuda/rows_by_columns.h).
   bool is_by_columns = false;
 };

@@ -63,6 +63,41 @@ TEST_F(CudaRowsShape, ChannelsAreReadInVectors) {
   EXPECT_EQ(form.vector, 2);
 }
 
+/// The form of rows of X, from which Y is made; `strides` are those of X and Y from one row to the
+/// next.
+RowsForm FormOfRows(
+    const DeviceInfo& device,
+    const Dims& dims,
+    std::array<std::int64_t, 2> strides,
+    std::size_t misaligned = 0) {
+  const std::array<TensorRef, 3> tensors = {
+      Ref(DataType::kFloat, dims, {strides[0], 1}),
+      Ref(DataType::kFloat, dims, {strides[1], 1}, misaligned),
+      Ref(DataType::kFloat, {dims[0]}, {1})};
+  const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
+  const internal::RowsTask task =
+      internal::RowsTaskOf(tensors, kCounts, internal::AxesFrom(1, 2), {});
+  return FormOf(device, task, tensors, info);
+}
+
+TEST_F(CudaRowsShape, RaggedRowsAreReadInVectors) {
+  RowsForm form = FormOfRows(device(), {9, 999}, {999, 999});
+  EXPECT_TRUE(form.is_ragged);
+  EXPECT_EQ(form.vector, 4);
+  // Gaps behind rows, other ones in X than in Y, but a multiple of a vector.
+  EXPECT_TRUE(FormOfRows(device(), {9, 999}, {1003, 999}).is_ragged);
+  EXPECT_FALSE(FormOfRows(device(), {9, 1000}, {1000, 1000}).is_ragged);
+  // A vector of X would be none of Y.
+  form = FormOfRows(device(), {9, 999}, {1000, 999});
+  EXPECT_FALSE(form.is_ragged);
+  EXPECT_EQ(form.vector, 1);
+  EXPECT_FALSE(FormOfRows(device(), {9, 999}, {999, 999}, 4).is_ragged);
+  EXPECT_FALSE(FormOfRows(device(), {9, 7}, {7, 7}).is_ragged);
+  // Few and long rows are cut into parts, many are not.
+  EXPECT_FALSE(FormOfRows(device(), {2, 99999}, {99999, 99999}).is_ragged);
+  EXPECT_TRUE(FormOfRows(device(), {9999, 99999}, {99999, 99999}).is_ragged);
+}
+
 constexpr std::int64_t kMany = (std::int64_t{1} << 31U) + 8;
 
 RowsShape ShapeOfFloats(const DeviceInfo& device, const Dims& dims, const RowsInfo& info) {

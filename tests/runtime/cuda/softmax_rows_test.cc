@@ -76,6 +76,19 @@ TEST_F(CudaSoftmaxRows, TeamsOfAllSizesAlongMemory) {
   Check({.name = "double", .dims = {5, 130}}, DataType::kDouble, true);
 }
 
+TEST_F(CudaSoftmaxRows, RaggedRows) {
+  // Rows begin at each of a vector's places, and end anywhere; the longest are read again.
+  const std::vector<DataType> types = {
+      DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16};
+  for (const DataType type : types) {
+    for (const std::int64_t length : {17, 30, 63, 515, 4099}) {
+      Check({.name = "ragged", .dims = {9, length}}, type, length % 2 == 0);
+    }
+  }
+  Check({.name = "not held", .dims = {2, 32767}}, DataType::kDouble);
+  Check({.name = "not held", .dims = {2, 32001}}, DataType::kMLFloat16);
+}
+
 TEST_F(CudaSoftmaxRows, RowsThatNoBlockHolds) {
   // Longer than shared memory, and too short to be cut; what is not held is read again.
   Check({.name = "along", .dims = {2, 28000}}, DataType::kFloat);

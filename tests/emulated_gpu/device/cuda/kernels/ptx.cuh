@@ -58,12 +58,17 @@ const T* Whole(const T* pointer) {
 
 template <bool kShared = false>
 void BeginCopy(unsigned to, const void* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, 16, exists);
+  emulated_gpu::BeginCopy(to, from, 16, exists ? 16 : 0);
 }
 
 template <int kBytes>
 void BeginCopyOfLine(unsigned to, const void* from, bool exists) {
-  emulated_gpu::BeginCopy(to, from, kBytes, exists);
+  emulated_gpu::BeginCopy(to, from, kBytes, exists ? kBytes : 0);
+}
+
+template <int kBytes>
+void BeginCopyOfPart(unsigned to, const void* from, int read) {
+  emulated_gpu::BeginCopy(to, from, kBytes, read);
 }
 
 inline void EndOfCopies() {
