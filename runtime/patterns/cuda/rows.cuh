@@ -20,19 +20,14 @@
     gradsmith::cuda::RowsKernel<Functor, T, U, kVector, is_across>(task, launch, shared).Run(); \
   }
 
-/// Rows of many dims are never ragged.
-#define GRADSMITH_ROWS_KERNEL_RAGGED(name, Functor, suffix, T, U)                            \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::MostRowsThreads(             \
-      false, false, sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U)))                          \
-      gradsmith_rows_ragged_##name##_##suffix(                                               \
-          const __grid_constant__ gradsmith::internal::RowsTask task,                        \
-          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                      \
-    GRADSMITH_DYNAMIC_SHARED(shared);                                                        \
-    if constexpr (!Functor::kRowsOfManyDims) {                                               \
-      constexpr int kVector = gradsmith::cuda::kVectorOfBoth<T, U>;                          \
-      gradsmith::cuda::RowsKernel<Functor, T, U, kVector, false, true>(task, launch, shared) \
-          .Run();                                                                            \
-    }                                                                                        \
+#define GRADSMITH_ROWS_KERNEL_RAGGED(name, Functor, suffix, T, U)                \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::MostRowsThreads( \
+      false, false, sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U)))              \
+      gradsmith_rows_ragged_##name##_##suffix(                                   \
+          const __grid_constant__ gradsmith::internal::RowsTask task,            \
+          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {          \
+    GRADSMITH_DYNAMIC_SHARED(shared);                                            \
+    gradsmith::cuda::RunRaggedRows<Functor, T, U>(task, launch, shared);         \
   }
 
 #define GRADSMITH_ROWS_KERNEL_BY_COLUMNS(name, Functor, suffix, T, U)                          \

@@ -721,6 +721,15 @@ class RowsKernel {
   int turn_ = 0;
 };
 
+/// Rows of many dims are never ragged.
+template <typename Functor, typename T, typename U>
+__device__ __forceinline__ void
+RunRaggedRows(const RowsTask& task, const RowsLaunch& launch, void* shared) {
+  if constexpr (!Functor::kRowsOfManyDims) {
+    RowsKernel<Functor, T, U, kVectorOfBoth<T, U>, false, true>(task, launch, shared).Run();
+  }
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_KERNEL_CUH_
