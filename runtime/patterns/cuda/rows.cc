@@ -116,10 +116,10 @@ class RowsPlan final : public internal::Plan {
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     const DeviceInfo& device,
     const KernelImage& image,
-    const RowsKernels& of_functor,
+    const RowsKernels& kernels,
     std::span<const TensorRef> tensors,
     const internal::RowsAxes& axes) {
-  const RowsInfo& info = of_functor.info;
+  const RowsInfo& info = kernels.info;
   if (Status status = internal::CheckRows(tensors, info.counts, axes); !status.ok()) {
     return status;
   }
@@ -130,11 +130,11 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(
       MostShared(device), device.ordinal(), {&image},
-      KernelName(form, of_functor.name, types).c_str());
+      KernelName(form, kernels.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  Kernels kernels = {.rows = *kernel};
+  Kernels found = {.rows = *kernel};
   if (shape.columns_bytes > 0) {
     const Result<CUkernel> columns = FindKernel(
         {&kImage_rows_columns},
@@ -142,9 +142,9 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
     if (!columns.ok()) {
       return columns.status();
     }
-    kernels.columns = *columns;
+    found.columns = *columns;
   }
-  return std::unique_ptr<internal::Plan>(std::make_unique<RowsPlan>(rows, shape, info, kernels));
+  return std::unique_ptr<internal::Plan>(std::make_unique<RowsPlan>(rows, shape, info, found));
 }
 
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(

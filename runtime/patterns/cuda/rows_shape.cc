@@ -102,7 +102,7 @@ bool IsRagged(
   const bool has_parts =
       task.rows < device.multiprocessors() && task.length > RowsPolicyOf(device).most_ragged;
   if (counts.column_inputs + counts.column_sums > 0 || info.rows_of_many_dims ||
-      task.length_rank != 1 || task.length < 2 * vector || has_parts) {
+      task.length_rank != 1 || task.length < std::int64_t{2} * vector || has_parts) {
     return false;
   }
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {

@@ -84,8 +84,11 @@ PlacesOf(const RowsPasses& passes, std::size_t pass, std::span<const TensorRef> 
   for (std::size_t i = 0; i < spread.size(); ++i) {
     const bool is_output = i >= static_cast<std::size_t>(one.counts.all_inputs());
     const auto argument = static_cast<std::size_t>(one.operands[i].argument);
-    const std::size_t before = is_output ? inputs : argument < inputs ? 0 : outputs;
-    places.push_back(spread[i].present ? before + argument : kAbsent);
+    std::size_t place = is_output ? inputs + argument : argument;
+    if (!is_output && argument >= inputs) {
+      place += outputs;
+    }
+    places.push_back(spread[i].present ? place : kAbsent);
   }
   return places;
 }
@@ -116,6 +119,7 @@ BuildPasses(const cuda::Target& target, const cuda::OpTask& task, const std::str
     planned.push_back({std::move(*plan), PlacesOf(info.passes, pass, spread)});
   }
   std::vector<std::size_t> offsets;
+  offsets.reserve(info.passes.temporaries.size());
   for (std::size_t i = 0; i < info.passes.temporaries.size(); ++i) {
     offsets.push_back(operands.offset(i));
   }
