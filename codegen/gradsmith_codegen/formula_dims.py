@@ -60,6 +60,12 @@ def named_dims(op: Op, schedules: Sequence[Schedule]) -> NamedDims:
             message = f"'{schedule.lead.name}' has the dims {listing(schedule.whole)} in another order than"
             message += f" '{largest.lead.name}', and needs a pass of its own"
             raise of_entry(message, schedule.lead.span)
+    for tensor in (*op.inputs, *op.outputs):
+        order = [dim.symbol for dim in tensor.shape if dim.symbol]
+        if order != [one for one in whole if one in order]:
+            dims = f"{listing(order)}, and '{largest.lead.name}' {listing(whole)}"
+            message = f"all tensors have their dims in one order, but '{tensor.name}' has {dims}"
+            raise of_entry(message, tensor.span)
     if len(whole) > MAX_NAMES:
         raise of_entry(f"their dims have {MAX_NAMES} names at most, not {len(whole)}", op.at("formulas"))
     is_input = largest.lead in op.inputs

@@ -150,6 +150,8 @@ class _Stager:
         waiting = list(outputs)
         while waiting:
             name = waiting.pop()
+            if name in outputs and name in within:
+                continue  # which a pass gives as it is
             if name in within or (name not in outputs and self._is_of_row(name, within, over)):
                 found.add(name)
             elif name in self._named.formulas and name not in self._kept:

@@ -138,26 +138,34 @@ def output_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G809", needs=("formulas", *SHAPES), blames=("formulas",))
 def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A formula reduces over a dim that nothing in its expression has, or over none."""
+    """A formula reduces over a dim that nothing in its expression has, over one twice, or over none."""
     seen = unfolded(op)
     shapes = {tensor.name: tensor.shape for tensor in seen.inputs}
     every = frozenset().union(*[tensor.shape.symbols for tensor in (*seen.inputs, *seen.outputs)])
     within: dict[str, frozenset[str]] = {}  # the symbols of each formula's value
+    outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
         for part in parts(formula.tree):
             if isinstance(part, Reduce):
                 own = every if part.operation == COUNT else _symbols(part.argument, shapes, within)
-                yield from _dim_findings(formula, part, own)
+                is_whole = part is formula.tree and formula.name in outputs
+                yield from _dim_findings(formula, part, own, is_whole)
             elif isinstance(part, Index) and part.dim.name not in every:
                 hint = instead(part.dim.name, sorted(every))
                 yield Finding(f"no tensor has the dim '{part.dim.name}'{hint}", formula.place(part.dim))
         within[formula.name] = _symbols(formula.tree, shapes, within)
 
 
-def _dim_findings(formula: Formula, part: Reduce, has: frozenset[str]) -> Iterator[Finding]:
-    if not part.dims and part.operation != "sum":
-        yield Finding(f"'{part.operation}' needs a dim to reduce over", formula.place(part))
-    for dim in part.dims:
+def _dim_findings(
+    formula: Formula, part: Reduce, has: frozenset[str], is_whole: bool
+) -> Iterator[Finding]:
+    """`is_whole` is true of what an output is as a whole."""
+    if not part.dims and not (is_whole and part.operation == "sum"):
+        hint = "; without one it is all that an output is" if part.operation == "sum" else ""
+        yield Finding(f"'{part.operation}' needs a dim to reduce over{hint}", formula.place(part))
+    for place, dim in enumerate(part.dims):
+        if dim.name in [one.name for one in part.dims[:place]]:
+            yield Finding(f"'{part.operation}' has the dim '{dim.name}' twice", formula.place(dim))
         if dim.name not in has:
             hint = instead(dim.name, sorted(has))
             what = "no tensor" if part.operation == COUNT else f"nothing in '{part.operation}'"
@@ -182,8 +190,8 @@ def _symbols(tree: Tree, shapes: dict[str, Shape], within: dict[str, frozenset[s
 @op_rule("G810", needs=(*_READ, "dims", "rows"))
 def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
-    inputs are broadcast, and outputs that are sums the shape of such an input. What an output is made of is
-    reduced over the same dims everywhere, and what is summed over all others is an output."""
+    inputs are broadcast, and outputs that are sums the shape of such an input. Where formulas name dims, all
+    tensors have these in one order."""
     if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)):
         return
     try:
