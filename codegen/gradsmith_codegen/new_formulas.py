@@ -3,6 +3,7 @@ worked out from these, and from the forward operator's entry where it is the gra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -335,6 +336,9 @@ def _free_names(wanted: str, taken: set[str]) -> list[str]:
 
 
 def _given_attribute(name: str, default: str) -> str:
+    short = re.fullmatch(r"([+-]?\d+)[eE]([+-]?\d+)", default)
+    if short:  # no number to YAML
+        default = f"{short[1]}.0e{int(short[2]):+d}"
     if default in ("true", "false"):
         kind = "bool"
     elif scalars.is_number(default):

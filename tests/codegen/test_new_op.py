@@ -164,6 +164,11 @@ def test_an_attribute_and_a_name_between(new_op: NewOp) -> None:
     assert '    inputs:\n      X: {type: T, shape: ["*D"]}\n    outputs:\n      Y: {type: T, like: X}\n' in out
 
 
+def test_a_number_with_an_exponent_is_one_to_yaml(new_op: NewOp) -> None:
+    out = new_op("Foo", "--formula", "Y: X * eps", "--attribute", "eps=1e-5").out
+    assert "      eps: {type: float, default: 1.0e-5}\n" in out
+
+
 def test_a_condition_is_an_input_of_truth_values(new_op: NewOp) -> None:
     out = new_op("Masked", "--formula", "Y: where(mask, X, 0)").out
     assert '      mask: {type: bool, shape: ["*D"]}\n      X: {type: T' in out
