@@ -56,6 +56,9 @@ def named_dims(op: Op, schedules: Sequence[Schedule]) -> NamedDims:
     largest = max(of_arguments, key=lambda one: len(one.whole))
     whole = largest.whole
     for schedule in schedules:
+        if not set(schedule.whole) <= set(whole):
+            every = listing(sorted({dim for one in schedules for dim in one.whole}))
+            raise of_entry(f"no tensor has all of the dims {every}", op.at("formulas"))
         if schedule.whole != tuple([one for one in whole if one in schedule.whole]):
             message = f"'{schedule.lead.name}' has the dims {listing(schedule.whole)} in another order than"
             message += f" '{largest.lead.name}', and needs a pass of its own"

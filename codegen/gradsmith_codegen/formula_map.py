@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .broadcasting import is_broadcast, is_sum, lead
 from .faults import listing
 from .formula_misfit import MAX_MAP_TENSORS, MAX_SCALARS, Problem
-from .formula_tree import Reduce, parts
+from .formula_tree import Index, Reduce, parts
 from .model import Formula, Op, Tensor
 from .vocabulary import TYPES
 
@@ -49,6 +49,9 @@ def _nested_reductions(op: Op) -> Iterator[Problem]:
     outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
         for part in parts(formula.tree):
+            if isinstance(part, Index):
+                message = f"no map tells places along '{part.dim.name}'"
+                yield message, formula.place(part)
             is_whole = part is formula.tree and is_sum(formula) and formula.name in outputs
             if isinstance(part, Reduce) and not is_whole:
                 over = f" over {listing([dim.name for dim in part.dims])}" if part.dims else ""

@@ -16,8 +16,8 @@ from .formula_slots import Slots
 from .formula_tree import names
 from .model import DataType, Op, Row, Shape, Tensor
 
-# The type parameter of temporaries, which is float, or double where a row has doubles. It is no name that a
-# schema can have.
+# The type parameter of temporaries, which is float, or double where a row has doubles, unless another is. It is
+# no name that a schema can have.
 ACCUMULATED = "accumulated"
 
 
@@ -58,7 +58,11 @@ class _Stager:
     def __init__(self, op: Op, misfit: Misfit) -> None:
         self._misfit = misfit
         self._named: Named = named_reductions(op)
-        self._op = replace(self._named.op, rows=tuple([_with_accumulated(row) for row in op.rows]))
+        wide = tuple([_accumulated(row) for row in op.rows])
+        self._wide = next((one for one in op.type_parameters if _binds(op, one) == wide), ACCUMULATED)
+        rows = tuple([_with_accumulated(row, kind) for row, kind in zip(op.rows, wide, strict=True)])
+        self._op = replace(self._named.op, rows=rows)
+        self._why = misfit  # the last pass that did not fit
         self._kept: dict[str, Tensor] = {}  # temporaries by the names of formulas
         self._found: list[Pass] = []
 
@@ -85,8 +89,12 @@ class _Stager:
                 tried = self._pass(left, [*given, output], within, over)
                 if tried is not None:
                     found, given = tried, [*given, output]
+        if found is None:  # not together: one at a time
+            alone = (self._pass(left, [], {one}, over) for one in reductions if one in within)
+            found = next((one for one in alone if one is not None), None)
         if found is None:
-            raise self._misfit_of(left)
+            is_of_one = len(set(self._named.over.values())) < 2
+            raise self._misfit_of(left) if is_of_one else self._why
         self._found.append(found)
         self._kept |= {one.name: one for one in found.op.outputs if one not in given}
         return {one.name for one in given}
@@ -140,7 +148,8 @@ class _Stager:
             return None
         try:
             return pass_of(self._part([*given, *map(self._temporary, needed)]), over)
-        except Misfit:
+        except Misfit as misfit:
+            self._why = misfit
             return None
 
     def _needed(self, outputs: Sequence[str], within: set[str], over: frozenset[str]) -> list[str]:
@@ -169,7 +178,7 @@ class _Stager:
         largest = max((*self._op.inputs, *self._op.outputs), key=lambda one: len(symbols(one.shape)))
         shape = Shape([dim for dim in largest.shape if dim.symbol in dims])
         origin = self._named.formulas[name].origin
-        return Tensor(name, ACCUMULATED, shape, (origin,) * len(shape), origin)
+        return Tensor(name, self._wide, shape, (origin,) * len(shape), origin)
 
     def _part(self, outputs: Sequence[Tensor]) -> Op:
         """The operator that has these outputs alone, and what they are made of."""
@@ -222,9 +231,18 @@ class _Stager:
         ]
 
 
-def _with_accumulated(row: Row) -> Row:
-    is_double = any(kind is DataType.DOUBLE for _, kind in row.types)
-    return replace(row, types=(*row.types, (ACCUMULATED, DataType.DOUBLE if is_double else DataType.FLOAT)))
+def _accumulated(row: Row) -> DataType:
+    """The type of a row's temporaries."""
+    return DataType.DOUBLE if DataType.DOUBLE in dict(row.types).values() else DataType.FLOAT
+
+
+def _binds(op: Op, parameter: str) -> tuple[DataType, ...]:
+    """What a type parameter is in each row."""
+    return tuple([dict(row.types)[parameter] for row in op.rows])
+
+
+def _with_accumulated(row: Row, kind: DataType) -> Row:
+    return replace(row, types=(*row.types, (ACCUMULATED, kind)))
 
 
 def _share_counts(op: Op, schedules: Sequence[Schedule]) -> None:

@@ -249,6 +249,32 @@ def test_temporaries_are_as_wide_as_sums() -> None:
     ]
 
 
+def test_what_no_pass_finds_together_is_left_one_by_one() -> None:
+    scalar = "Z: {type: T, shape: []}"
+    op = op_of(("Z: max(sum(X, S), P) / sum(max(X, P), S)",), (scalar,))
+    assert [[tensor.shape_text for tensor, _ in all_steps(op).temporaries]] == [["[*P]", "[]", "[*S]"]]
+    assert [each.schedule.over for each in all_steps(op).passes] == [{"S"}, {"P"}, {"P"}, {"S"}]
+
+
+def test_temporaries_have_the_type_of_a_parameter_that_is_as_wide() -> None:
+    other = 'V: {type: T1, shape: ["*P", "*S"]}'
+    op = op_of(("V: X - mean(X, S) - mean(X, P)",), (other,), types=", T1: float")
+    assert [tensor.type for tensor, _ in all_steps(op).temporaries] == ["T1"]
+
+
+def test_places_alone_make_rows() -> None:
+    text = entry(("Y: X * index(S)",), (Y,)).replace('"*P", "*S"', "P, S").replace("P: {length: axis}", "P: {}")
+    schema, diagnostics = load(text.replace("S: {length: [1, 8]}", "S: {}"))
+    assert diagnostics == []
+    assert schema
+    assert all_steps(schema.ops[0]).passes[0].schedule.over == {"S"}
+
+
+def test_a_name_that_is_taken_is_told_alone() -> None:
+    found = problems(("X: max(X, P)", "Y: X - mean(X, S)"), (Y,))
+    assert [one.partition(" ")[0] for one in found] == ["G811"]
+
+
 def test_what_tells_places_is_left_to_sums_over_others() -> None:
     op = labeled("Y: X * sum(where(is_used, weight[label], 0), N)")
     assert operands(op) == [["X", "label", "is_used", "weight", "Y_1"], ["X", "Y_1", "Y"]]
