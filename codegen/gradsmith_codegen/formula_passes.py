@@ -16,8 +16,8 @@ from .formula_slots import Slots
 from .formula_tree import names
 from .model import DataType, Op, Row, Shape, Tensor
 
-# The type parameter of temporaries, which is float, or double where a row has doubles, unless another is. It is
-# no name that a schema can have.
+# The type parameter of temporaries, which is float, or double where a row has doubles, unless another is. It
+# is no name that a schema can have.
 ACCUMULATED = "accumulated"
 
 

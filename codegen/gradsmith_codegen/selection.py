@@ -31,7 +31,11 @@ class Selection:
 def selectors_of_problems(path: Path) -> list[str]:
     """The rows of problems, in lines as `tune` and `bench` read them: an operator, a row, dims."""
     selectors: dict[str, None] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{printable(str(path))} is no text in UTF-8: byte {error.start} is none") from None
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if len(words) == 1:
             where = f"{printable(str(path))}:{number}: '{printable(words[0])}'"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from gradsmith_codegen import images
 from gradsmith_codegen.cli import main
-from gradsmith_codegen.model import Schema
+from gradsmith_codegen.model import DataType, Schema
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.selection import Selection, select, selectors_of_problems
+from gradsmith_codegen.selection import Selection, select, selectors_of_problems, type_of
 from gradsmith_codegen.verbs import Refused
 
 
@@ -62,6 +63,10 @@ def test_labels_and_masks_are_not_what_a_row_computes_in(schema: Schema) -> None
     selected = rows(select(schema, Selection(("SoftmaxCrossEntropyWithLabelsGrad", "Where"), ("float",))))
     assert all(words.startswith("float") for words in selected.values())
     assert len(selected) == 2
+    (op,) = [one for one in schema.ops if one.name == "SoftmaxCrossEntropyWithLabels"]
+    turned = [replace(row, types=tuple(sorted(row.types, key=lambda one: one[1].is_floating))) for row in op.rows]
+    assert {row.types[0][1] for row in turned} == {DataType.INT32, DataType.INT64}
+    assert all(type_of(row).is_floating for row in turned)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +87,13 @@ def test_what_there_is_not(schema: Schema, wanted: Selection, message: str) -> N
     with pytest.raises(Refused) as refused:
         select(schema, wanted)
     assert str(refused.value).startswith(message)
+
+
+def test_problems_in_no_utf_8_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "problems.txt"
+    path.write_bytes(b"Relu float X=2\n\xff\n")
+    with pytest.raises(Refused, match="is no text in UTF-8: byte 15 is none"):
+        selectors_of_problems(path)
 
 
 def test_problems_name_rows(schema: Schema, tmp_path: Path) -> None:
