@@ -59,6 +59,14 @@ class Graph:
         return found
 
 
+def places(op: Op, node: Node) -> frozenset[str]:
+    """The dims along which a node tells or looks up a place."""
+    if node.operation == INDEX:
+        return frozenset({node.name})
+    tables = {tensor.name: symbols(tensor.shape) for tensor in op.inputs}
+    return tables[node.name] if node.operation == LOOKUP else frozenset()
+
+
 def symbols(shape: Shape) -> frozenset[str]:
     return frozenset(dim.symbol for dim in shape if dim.symbol)
 

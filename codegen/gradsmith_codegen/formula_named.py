@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from . import formula_graph
-from .formula_graph import LOOKUP, Graph, symbols
-from .formula_tree import COUNT, INDEX, Apply, Index, Lookup, Name, Reduce, Tree, names, parts
+from .formula_graph import Graph
+from .formula_tree import COUNT, Apply, Index, Lookup, Name, Reduce, Tree, names, parts
 from .model import Formula, Op
 
 
@@ -14,8 +14,8 @@ from .model import Formula, Op
 class Named:
     op: Op
     formulas: dict[str, Formula]
-    # Of each formula that a pass can leave to others the dims that make a row then. What tells places along a
-    # dim, and is summed along others, is such a one too.
+    # A pass can leave the values of these formulas to others; each has the dims that then make a row. They
+    # are the reductions, and what tells places along one dim and is reduced over others.
     over: dict[str, frozenset[str]]
     dims: dict[str, frozenset[str]]  # of each of these formulas' values
 
@@ -53,15 +53,8 @@ def _summed_places(op: Op, graph: Graph, named: Op, over: dict[str, frozenset[st
 
 
 def _places(op: Op, graph: Graph, node: int) -> frozenset[str]:
-    tables = {tensor.name: symbols(tensor.shape) for tensor in op.inputs}
-    found: frozenset[str] = frozenset()
-    for below in graph.below([node]):
-        one = graph.nodes[below]
-        if one.operation == INDEX:
-            found |= {one.name}
-        elif one.operation == LOOKUP:
-            found |= tables[one.name]
-    return found
+    """Those along which a formula or what it is made of tells places."""
+    return frozenset().union(*[formula_graph.places(op, graph.nodes[one]) for one in graph.below([node])])
 
 
 class _Namer:
@@ -84,10 +77,14 @@ class _Namer:
         return self._found
 
     def _add(self, formula: Formula) -> None:
-        is_place = any(isinstance(part, Index | Lookup) for part in parts(formula.tree))
-        if is_place or not self._tells_places.isdisjoint([one.name for one in names(formula.tree)]):
+        if self._tells(formula.tree):
             self._tells_places.add(formula.name)
         self._found.append(formula)
+
+    def _tells(self, tree: Tree) -> bool:
+        """It tells a place, or a formula does that it reads."""
+        is_place = any(isinstance(part, Index | Lookup) for part in parts(tree))
+        return is_place or not self._tells_places.isdisjoint([one.name for one in names(tree)])
 
     def _without_reductions(self, formula: Formula, tree: Tree) -> Tree:
         """The tree with names in the place of reductions."""
@@ -101,9 +98,8 @@ class _Namer:
 
     def _argument(self, formula: Formula, tree: Reduce) -> Tree:
         argument = self._without_reductions(formula, tree.argument)
-        tells = any(isinstance(part, Index | Lookup) for part in parts(argument))
-        tells = tells or not self._tells_places.isdisjoint([one.name for one in names(argument)])
-        return self._named(formula, argument) if tells and not isinstance(argument, Name) else argument
+        is_left = self._tells(argument) and not isinstance(argument, Name)
+        return self._named(formula, argument) if is_left else argument
 
     def _named(self, formula: Formula, tree: Tree) -> Name:
         number = 1

@@ -4,7 +4,7 @@ later passes need of its reductions it leaves in temporaries."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from . import formula_schedule, formula_slots
@@ -85,7 +85,7 @@ class _Stager:
         given: list[Tensor] = []
         found = self._pass(left, given, within, over)
         for output in left:
-            if self._opens(output.name, root=False) <= within:
+            if self._needs(output.name) <= within:
                 tried = self._pass(left, [*given, output], within, over)
                 if tried is not None:
                     found, given = tried, [*given, output]
@@ -110,23 +110,34 @@ class _Stager:
 
     # -- What is reduced ---
 
+    def _made_of(self, roots: Iterable[str], ends: Container[str] = ()) -> set[str]:
+        """The formulas among the roots and all that these are made of, but for what a pass has left, and no
+        further than `ends`."""
+        found: set[str] = set()
+        waiting = list(roots)
+        while waiting:
+            name = waiting.pop()
+            if name in self._named.formulas and name not in self._kept and name not in found:
+                found.add(name)
+                waiting += [] if name in ends else self._reads(name)
+        return found
+
+    def _reads(self, name: str) -> list[str]:
+        return [part.name for part in names(self._named.formulas[name].tree)]
+
     def _open(self, outputs: Sequence[Tensor]) -> list[str]:
         """The reductions that outputs need and that no pass has left, in their order."""
-        every = set().union(*[self._opens(one.name, root=True) for one in outputs])
-        return [one.name for one in self._op.formulas if one.name in every]
+        every = self._made_of([one.name for one in outputs])
+        return [one.name for one in self._op.formulas if one.name in every and one.name in self._named.over]
 
-    def _opens(self, name: str, root: bool) -> set[str]:
-        """Those that a formula is made of, itself included where `root` is set."""
-        found: set[str] = {name} if root and name in self._named.over and name not in self._kept else set()
-        for part in names(self._named.formulas[name].tree):
-            if part.name in self._named.formulas and part.name not in self._kept:
-                found |= self._opens(part.name, root=True)
-        return found
+    def _needs(self, name: str) -> set[str]:
+        """Those that a formula is made of, without itself."""
+        return self._made_of(self._reads(name)) & self._named.over.keys()
 
     def _is_ready(self, name: str) -> bool:
         """It is made of no other reduction than of those over the same dims."""
         over = self._named.over
-        return all(over[one] == over[name] for one in self._opens(name, root=False))
+        return all(over[one] == over[name] for one in self._needs(name))
 
     def _over_of_maps(self, left: Sequence[Tensor]) -> frozenset[str]:
         """The dims that make a row where nothing is reduced: those that only tensors with all dims have."""
@@ -152,26 +163,20 @@ class _Stager:
             self._why = misfit
             return None
 
-    def _needed(self, outputs: Sequence[str], within: set[str], over: frozenset[str]) -> list[str]:
+    def _needed(self, outputs: Collection[str], within: set[str], over: frozenset[str]) -> list[str]:
         """What a pass leaves to outputs: reductions of `within` and what is made of them and is the same for
-        a row, if they are not made of it by way of others."""
-        found: set[str] = set()
-        waiting = list(outputs)
-        while waiting:
-            name = waiting.pop()
-            if name in outputs and name in within:
-                continue  # which a pass gives as it is
-            if name in within or (name not in outputs and self._is_of_row(name, within, over)):
-                found.add(name)
-            elif name in self._named.formulas and name not in self._kept:
-                waiting += [part.name for part in names(self._named.formulas[name].tree)]
+        a row, if they are not made of it by way of others. An output is given as it is."""
+        roots = [name for name in outputs if name not in within]
+        below = self._made_of(roots) - set(outputs)
+        ends = {name for name in below if name in within or self._is_of_row(name, within, over)}
+        found = self._made_of(roots, ends) & ends
         return [one.name for one in self._op.formulas if one.name in found]
 
     def _is_of_row(self, name: str, within: set[str], over: frozenset[str]) -> bool:
-        if name not in self._named.formulas or name in self._kept or self._named.dims[name] & over:
-            return False
-        opens = self._opens(name, root=True)
-        return bool(opens) and opens <= within
+        """It is a function of reductions of `within`, and of no other."""
+        needs = self._needs(name)
+        is_function = name not in self._named.over and not self._named.dims[name] & over
+        return is_function and bool(needs) and needs <= within
 
     def _temporary(self, name: str) -> Tensor:
         dims = self._named.dims[name]

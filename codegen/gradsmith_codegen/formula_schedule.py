@@ -15,7 +15,7 @@ from . import formula_graph
 from .faults import listing
 from .formula_graph import INPUT, LOOKUP, MAX, MEAN, SUM, VARIANCE, Graph, symbols
 from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, misfit, of_entry
-from .formula_tree import COUNT, INDEX, Index, Lookup, Reduce, parts
+from .formula_tree import COUNT, Index, Lookup, Reduce, parts
 from .model import DataType, DimKind, Op, Tensor
 from .vocabulary import TYPES
 
@@ -280,12 +280,7 @@ class _Scheduler:
         return over
 
     def _place_of(self, node: int) -> frozenset[str]:
-        """The dims along which a node tells or looks up a place."""
-        one = self._graph.nodes[node]
-        if one.operation == INDEX:
-            return frozenset({one.name})
-        tables = {tensor.name: symbols(tensor.shape) for tensor in self._op.inputs}
-        return tables[one.name] if one.operation == LOOKUP else frozenset()
+        return formula_graph.places(self._op, self._graph.nodes[node])
 
     def _over_places(self, reductions: Sequence[int]) -> frozenset[str]:
         """The one dim that makes a row where formulas tell places along it."""

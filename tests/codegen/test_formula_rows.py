@@ -262,6 +262,12 @@ def test_temporaries_have_the_type_of_a_parameter_that_is_as_wide() -> None:
     assert [tensor.type for tensor, _ in all_steps(op).temporaries] == ["T1"]
 
 
+def test_formulas_that_each_read_the_last_twice_are_looked_at_once() -> None:
+    chain = [f"v{number}: v{number - 1} + v{number - 1}" for number in range(1, 40)]
+    op = op_of(("v0: mean(X, S)", *chain, "Y: X - v39 - mean(X, P)"), (Y,))
+    assert operands(op) == [["X", "v39"], ["X", "v39", "Y"]]
+
+
 def test_places_alone_make_rows() -> None:
     text = entry(("Y: X * index(S)",), (Y,)).replace('"*P", "*S"', "P, S").replace("P: {length: axis}", "P: {}")
     schema, diagnostics = load(text.replace("S: {length: [1, 8]}", "S: {}"))

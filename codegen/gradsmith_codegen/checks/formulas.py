@@ -192,10 +192,7 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
     inputs are broadcast, and outputs that are sums the shape of such an input. Where formulas name dims, all
     tensors have these in one order."""
-    taken = {one.name for one in op.inputs} | {one.name for one in op.attributes}
     if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)):
-        return
-    if not taken.isdisjoint([one.name for one in op.formulas]):
         return
     try:
         steps_of(op)
@@ -203,7 +200,7 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
         yield from [Finding(message, span) for message, span in misfit.problems]
 
 
-@op_rule("G811", needs=_READ)
+@op_rule("G811", needs=_READ, blames=("formulas",), turn=1)
 def name_is_taken(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula's name is no name, or that of an input, an attribute or a constant."""
     outputs = {tensor.name for tensor in op.outputs}
