@@ -8,6 +8,8 @@ from .model import Span
 
 # What a task of a pattern holds (runtime/patterns/map_task.h, rows_task.h); a test compares.
 MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS = 8, 10, 4
+# What passes of rows have together (runtime/patterns/rows_passes.h).
+MAX_ROWS_ARGUMENTS, MAX_ROWS_TEMPORARIES = 16, 8
 
 Problem = tuple[str, Span]  # a sentence, and what in the schema it is about
 

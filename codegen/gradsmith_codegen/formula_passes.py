@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from . import formula_schedule, formula_slots
 from .formula_graph import symbols
-from .formula_misfit import Misfit, of_entry
+from .formula_misfit import MAX_ROWS_ARGUMENTS, MAX_ROWS_TEMPORARIES, Misfit, of_entry
 from .formula_named import Named, named_reductions
 from .formula_schedule import Schedule
 from .formula_slots import Slots
@@ -44,6 +44,7 @@ def passes_of(op: Op) -> Passes:
         return Passes((pass_of(op),))
     except Misfit as misfit:
         found = _Stager(op, misfit).passes()
+    _check_limits(op, found)
     _share_counts(op, [one.schedule for one in found.passes])
     return found
 
@@ -248,6 +249,16 @@ def _binds(op: Op, parameter: str) -> tuple[DataType, ...]:
 
 def _with_accumulated(row: Row, kind: DataType) -> Row:
     return replace(row, types=(*row.types, (ACCUMULATED, kind)))
+
+
+def _check_limits(op: Op, found: Passes) -> None:
+    arguments, temporaries = len(op.inputs) + len(op.outputs), len(found.temporaries)
+    for what, count, most in (
+        ("inputs and outputs", arguments, MAX_ROWS_ARGUMENTS),
+        ("temporaries", temporaries, MAX_ROWS_TEMPORARIES),
+    ):
+        if count > most:
+            raise of_entry(f"all passes together have {most} {what} at most, not {count}", op.at("formulas"))
 
 
 def _share_counts(op: Op, schedules: Sequence[Schedule]) -> None:

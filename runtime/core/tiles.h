@@ -2,6 +2,7 @@
 #define GRADSMITH_CORE_TILES_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace gradsmith::internal {
@@ -11,6 +12,11 @@ namespace gradsmith::internal {
 constexpr std::int64_t CeilDivide(std::int64_t a, std::int64_t b) {
   const std::int64_t divisor = b > 0 ? b : 1;
   return (a / divisor) + (a % divisor != 0 ? 1 : 0);
+}
+
+/// RoundUp returns the least multiple of b, which is not 0, that is not less than a.
+constexpr std::size_t RoundUp(std::size_t a, std::size_t b) {
+  return (a + b - 1) / b * b;
 }
 
 /// Range is the indices from begin to end, without end.

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/tiles.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::cuda {
@@ -17,7 +18,7 @@ constexpr int kMaxCopiedRank = 5;
 std::size_t BytesOf(const TensorRef& tensor) {
   const std::size_t bytes =
       static_cast<std::size_t>(NumElements(tensor.dims)) * SizeOf(tensor.type);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return internal::RoundUp(bytes, kAlignment);
 }
 
 Strides DenseStridesLike(const TensorRef& tensor) {

@@ -3,24 +3,30 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
+#include "core/inline_vector.h"
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "patterns/named_dims.h"
 #include "patterns/rows.h"
+#include "patterns/rows_task.h"
 
 /// Operators whose formulas one pass of the pattern `rows` does not compute: several do, and leave
 /// what later ones need in temporaries.
 namespace gradsmith::internal {
+
+/// The most inputs and outputs, and the most temporaries, of such an operator. The generator
+/// refuses others.
+inline constexpr int kMaxRowsArguments = 16;
+inline constexpr int kMaxRowsTemporaries = 8;
 
 /// RowsPass is one pass over memory.
 struct RowsPass {
   RowsCounts counts;
   /// The names of the dims of the largest tensor that it reads, as a set.
   unsigned whole = 0;
-  /// Of those that make a row.
+  /// The names of the dims that make a row, as a set.
   unsigned of_row = 0;
   /// In the pattern's order. Arguments behind the operator's own are temporaries.
   std::span<const NamedOperand> operands;
@@ -66,9 +72,11 @@ struct RowsPasses {
   std::span<const IntList> temporaries;
 };
 
-/// PassOperands are a call's operands as each of the passes is given them.
+/// PassOperands are a call's operands as each of the passes is given them. They allocate nothing.
 class PassOperands {
  public:
+  using Tensors = InlineVector<TensorRef, kMaxRowsTensors>;
+
   PassOperands(
       const RowsPasses& passes,
       const NamedDims& dims,
@@ -78,31 +86,33 @@ class PassOperands {
   /// The bytes that all temporaries take.
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   /// Where each temporary begins, in bytes.
-  [[nodiscard]] std::size_t offset(std::size_t temporary) const { return offsets_[temporary]; }
+  [[nodiscard]] std::size_t offset(int temporary) const { return offsets_[temporary]; }
   /// Gives the temporaries memory of `bytes` bytes.
   void Place(void* memory);
 
   /// Whether a pass gives an output that is wanted, or what a later one needs for such.
-  [[nodiscard]] bool IsWanted(std::size_t pass) const { return is_wanted_[pass]; }
+  [[nodiscard]] bool IsWanted(std::size_t pass) const { return is_wanted_[static_cast<int>(pass)]; }
   /// Spread returns a pass's operands, which have the dims that the pattern expects; strides are 0
   /// along dims that an argument lacks.
-  [[nodiscard]] std::vector<TensorRef> Spread(std::size_t pass) const;
+  [[nodiscard]] Tensors Spread(std::size_t pass) const;
   [[nodiscard]] RowsAxes Axes(std::size_t pass) const {
     return dims_.Axes(passes_.passes[pass].of_row, passes_.passes[pass].whole);
   }
 
  private:
+  using Arguments = InlineVector<TensorRef, kMaxRowsArguments + kMaxRowsTemporaries>;
+
   void FindWanted();
-  [[nodiscard]] TensorRef Argument(std::size_t pass, int operand) const;
 
   RowsPasses passes_;
   NamedDims dims_;
   /// The call's, and the temporaries behind them.
-  std::vector<TensorRef> inputs_;
-  std::vector<TensorRef> outputs_;
-  std::vector<std::size_t> offsets_;
+  Arguments inputs_;
+  Arguments outputs_;
+  InlineVector<std::size_t, kMaxRowsTemporaries> offsets_;
   std::size_t bytes_ = 0;
-  std::vector<bool> is_wanted_;
+  /// Each pass gives an output or leaves a temporary.
+  InlineVector<bool, kMaxRowsArguments + kMaxRowsTemporaries> is_wanted_;
 };
 
 }  // namespace gradsmith::internal

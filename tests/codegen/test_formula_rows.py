@@ -262,6 +262,19 @@ def test_temporaries_have_the_type_of_a_parameter_that_is_as_wide() -> None:
     assert [tensor.type for tensor, _ in all_steps(op).temporaries] == ["T1"]
 
 
+def test_passes_have_limits_together() -> None:
+    many = [f"W{number}" for number in range(16)]
+    formulas = ("Y: X - mean(X, S)", *(f"{name}: max(X * {place}, P)" for place, name in enumerate(many)))
+    outputs = (Y, *(OF_COLUMN.replace("W:", f"{name}:") for name in many))
+    assert problems(formulas, outputs) == [
+        "G810 the formulas fit no pattern: all passes together have 16 inputs and outputs at most, not 18"
+    ]
+    chain = [f"v{number}: sum(X * v{number - 1}, {'SP'[number % 2]})" for number in range(1, 12)]
+    assert problems(("v0: sum(X, S)", *chain, "Y: X * v11"), (Y,)) == [
+        "G810 the formulas fit no pattern: all passes together have 8 temporaries at most, not 11"
+    ]
+
+
 def test_formulas_that_each_read_the_last_twice_are_looked_at_once() -> None:
     chain = [f"v{number}: v{number - 1} + v{number - 1}" for number in range(1, 40)]
     op = op_of(("v0: mean(X, S)", *chain, "Y: X - v39 - mean(X, P)"), (Y,))

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen import formula_cpp, formula_data, formula_parser
-from gradsmith_codegen.formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS
+from gradsmith_codegen.formula_misfit import (
+    MAX_MAP_TENSORS,
+    MAX_ROWS_ARGUMENTS,
+    MAX_ROWS_TEMPORARIES,
+    MAX_ROWS_TENSORS,
+    MAX_SCALARS,
+)
 from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Reduce
 from gradsmith_codegen.model import Op
 from schemas import SCALE, edited, load
@@ -98,6 +104,9 @@ def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:
         limits = (repository / f"runtime/patterns/{task}.h").read_text(encoding="utf-8")
         found = dict(re.findall(rf"constexpr int kMax{word}(\w+) = (\d+);", limits))
         assert (found["Tensors"], found["Scalars"]) == (str(tensors), str(MAX_SCALARS))
+    passes = (repository / "runtime/patterns/rows_passes.h").read_text(encoding="utf-8")
+    found = dict(re.findall(r"constexpr int kMaxRows(\w+) = (\d+);", passes))
+    assert (found["Arguments"], found["Temporaries"]) == (str(MAX_ROWS_ARGUMENTS), str(MAX_ROWS_TEMPORARIES))
 
 
 def test_oracle_knows_every_reduction(repository: Path) -> None:

@@ -349,7 +349,7 @@ RowsShape ShapeOf(
   if (shape.launch.parts > 1) {
     const auto partials =
         static_cast<std::size_t>(task.rows * shape.launch.parts * info.results * of.sum);
-    shape.partials_bytes = (partials + kAlignment - 1) / kAlignment * kAlignment;
+    shape.partials_bytes = internal::RoundUp(partials, kAlignment);
   }
   return shape;
 }

@@ -22,6 +22,8 @@ namespace gradsmith::internal {
 
 namespace {
 
+static_assert(kMaxRowsArguments <= cuda::kMaxOperands);
+
 constexpr std::uintptr_t kSomewhere = 256;
 constexpr auto kAbsent = static_cast<std::size_t>(-1);
 
@@ -109,7 +111,8 @@ BuildPasses(const cuda::Target& target, const cuda::OpTask& task, const std::str
     if (!operands.IsWanted(pass)) {
       continue;
     }
-    const std::vector<TensorRef> spread = operands.Spread(pass);
+    const PassOperands::Tensors found = operands.Spread(pass);
+    const std::span<const TensorRef> spread(found.begin(), found.end());
     const cuda::RowsKernels& kernels = info.kernels[pass];
     Result<std::unique_ptr<Plan>> plan =
         cuda::MakeRowsPlan(target.device, *task.op->image, kernels, spread, operands.Axes(pass));
@@ -120,7 +123,7 @@ BuildPasses(const cuda::Target& target, const cuda::OpTask& task, const std::str
   }
   std::vector<std::size_t> offsets;
   offsets.reserve(info.passes.temporaries.size());
-  for (std::size_t i = 0; i < info.passes.temporaries.size(); ++i) {
+  for (int i = 0; i < static_cast<int>(info.passes.temporaries.size()); ++i) {
     offsets.push_back(operands.offset(i));
   }
   return std::unique_ptr<Plan>(
