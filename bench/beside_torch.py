@@ -95,6 +95,11 @@ def run(description: str, cases: Iterable[Case]) -> None:
             arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """What sums of a type are made in."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
 def bytes_of(places: Sequence[int], tensors: tuple[Any, ...]) -> int:
     """The bytes of those at the places."""
     return sum(int(tensors[place].nbytes) for place in places)

@@ -14,7 +14,8 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run
+from beside_torch import TYPES, Call, Case, bytes_of, run, wide
+from rows import norm_formula
 
 IMAGES = [(32, 256, 56, 56), (64, 64, 112, 112), (16, 512, 28, 28), (8, 1280, 16, 16), (7, 33, 55, 57)]
 LAYERS = [(32768, 1024), (16384, 4096), (8192, 8192), (8192, 999)]
@@ -24,10 +25,6 @@ EPSILON = 1e-5
 
 backward = torch.ops.aten
 torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
-
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def normalized(x: Any, mean: Any, inv_std: Any, dtype: torch.dtype) -> Any:
@@ -132,12 +129,7 @@ def layer_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[s
         bias = others[2]
         return backward.native_layer_norm_backward(dy, total, [dims[1]], mean, inv_std, gamma, bias, [True, True, True])
 
-    def formula(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any) -> Any:
-        xhat, of_y = normalized(total, mean, inv_std, dtype), dy.to(wide(dtype))
-        dx = gradient_of_rows(of_y * gamma.to(wide(dtype)), xhat, inv_std, [1])
-        return dx.to(dtype), (of_y * xhat).sum(0).to(dtype), of_y.sum(0).to(dtype)
-
-    compiled = torch.compile(formula, dynamic=False)
+    compiled = norm_formula(dtype, has_mean=True)
     return ours, {"torch": peer, "compile": lambda *tensors: compiled(*tensors[:5])}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run
+from beside_torch import TYPES, Call, Case, bytes_of, run, wide
 
 SOFTMAX_SHAPES = [
     ((16384, 1024), -1),
@@ -56,10 +56,6 @@ def softmax_calls(axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Call, di
         "torch": peer,
         "compile": lambda dy, y, dx: compiled(dy, y),
     }
-
-
-def wide(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def norm_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ _REDUCTIONS = {
     "variance": r"\operatorname{Var}",
 }
 _TALL = (r"\frac", r"\sum", r"\sqrt", r"\begin")
-# Of what needs no brackets anywhere.
+# The precedence of an expression that needs no brackets anywhere.
 _ENCLOSED = Precedence.CALL
 
 

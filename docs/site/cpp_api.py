@@ -89,9 +89,9 @@ def _without_internal(text: str) -> str:
 
 
 def _markdown(comment: str) -> str:
-    """Its lines; those that are indented are code."""
+    """Its lines; those that are indented are code, in which `<` stands for itself."""
     lines = [line[3:].removeprefix(" ") for line in comment.splitlines()]
-    return "\n".join(lines).replace("<", "\\<")
+    return "\n".join([line if line.startswith("    ") else line.replace("<", "\\<") for line in lines])
 
 
 def _name_of(code: str) -> str:

@@ -42,15 +42,11 @@ Status ProblemFile::ReadOrMake() {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     if (!line.empty() && line.front() != '#') {
-      Remember(line);
+      known_.emplace(line);
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return text->back() == '\n' ? Status() : file_.Append("\n");
-}
-
-bool ProblemFile::Remember(std::string_view line) {
-  return known_.emplace(line).second;
 }
 
 Status ProblemFile::Add(std::string_view line) {
@@ -68,7 +64,7 @@ Status ProblemFile::Add(std::string_view line) {
   if (Status status = file_.Append(std::string(line) + "\n"); !status.ok()) {
     return status;
   }
-  Remember(line);
+  known_.emplace(line);
   return {};
 }
 

@@ -17,9 +17,9 @@ namespace gradsmith::internal {
 /// may share it, and then a line that two meet at once may be there twice.
 class ProblemFile {
  public:
-  /// So many lines at most, those that were there already among them.
+  /// The most lines that the file gets, with those that were there already.
   static constexpr std::size_t kMostLines = 10'000;
-  /// Readers of problems take no longer ones.
+  /// The most characters of a line, which is what readers of problems take.
   static constexpr std::size_t kLongestLine = 1024;
 
   /// Open reads what is there, and makes the file where it is not. Errors are those of UserFile.
@@ -33,8 +33,6 @@ class ProblemFile {
 
  private:
   Status ReadOrMake();
-  /// Whether the line was not known.
-  bool Remember(std::string_view line);
 
   UserFile file_;
   std::mutex mutex_;

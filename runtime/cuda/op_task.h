@@ -45,7 +45,7 @@ struct OpInfo {
   const KernelImage* image = nullptr;
   /// Bit i is set where input i of a map is a mask (patterns/map.h).
   unsigned masks = 0;
-  /// Of an operator whose formulas are computed by rows its passes; null for others.
+  /// The passes of an operator whose formulas are computed by rows; null for others.
   const RowsPassesInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.
   std::int64_t id = internal::ProblemKey::HashOfText(name);

@@ -71,7 +71,7 @@ int NoComment();
 
 /// Add returns a sum, a < b or not.
 ///
-///     Add(1, 2);
+///     Add<int>(1, 2);
 template <typename T>
 inline T Add(T a, T b) {
   return a + b;
@@ -103,7 +103,7 @@ def test_declarations_of_a_header() -> None:
         "  [[nodiscard]] int sum() const;",
         "};",
     ]
-    assert add.comment == "Add returns a sum, a \\< b or not.\n\n    Add(1, 2);"
+    assert add.comment == "Add returns a sum, a \\< b or not.\n\n    Add<int>(1, 2);"
     assert add.code == "template <typename T>\ninline T Add(T a, T b);"
     assert more.code == "int Add(int a, int b, int c);"
     assert most.code == "inline constexpr int kMost = 3;"

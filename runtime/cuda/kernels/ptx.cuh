@@ -98,8 +98,8 @@ __device__ __forceinline__ void BeginCopy(unsigned to, const void* from, bool ex
 #endif
 }
 
-/// The same of the first `bytes` of 4, 8 or 16, an even number; the rest becomes 0. The L2 cache
-/// gets the whole line: others are to follow.
+/// BeginCopyOfPart begins to copy the first `bytes`, an even number, of 4, 8 or 16 bytes to shared
+/// memory; the rest there becomes 0. The L2 cache gets the whole line, since others are to follow.
 template <int kBytes>
 __device__ __forceinline__ void BeginCopyOfPart(unsigned to, const void* from, int bytes) {
 #ifdef GRADSMITH_HAS_TENSOR_CORES
@@ -124,7 +124,7 @@ __device__ __forceinline__ void BeginCopyOfPart(unsigned to, const void* from, i
 #endif
 }
 
-/// The same of all or none of them.
+/// BeginCopyOfLine does so with all bytes, which become 0 where none exist.
 template <int kBytes>
 __device__ __forceinline__ void BeginCopyOfLine(unsigned to, const void* from, bool exists) {
   BeginCopyOfPart<kBytes>(to, from, exists ? kBytes : 0);

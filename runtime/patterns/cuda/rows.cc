@@ -20,9 +20,13 @@ namespace {
 
 std::string
 KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
-  std::string name = form.is_ragged ? "gradsmith_rows_ragged_" : "gradsmith_rows_by_columns_";
-  if (!form.is_by_columns && !form.is_ragged) {
-    name = form.is_across ? "gradsmith_rows_across_" : "gradsmith_rows_along_";
+  std::string name = "gradsmith_rows_";
+  if (form.is_by_columns) {
+    name += "by_columns_";
+  } else if (form.is_ragged) {
+    name += "ragged_";
+  } else {
+    name += form.is_across ? "across_" : "along_";
     name += form.vector > 1 ? "vectors_" : "elements_";
   }
   name += std::string(of_functor) + "_" + std::string(KernelSuffix(types.first));
