@@ -1,12 +1,13 @@
 # Operators of a project that finds the installed package. gradsmith-config.cmake includes this and says where the
-# package's files are: GRADSMITH_CODEGEN_DIR, GRADSMITH_TEMPLATES_DIR, GRADSMITH_RUNTIME_DIR, GRADSMITH_TESTS_DIR.
+# package's files are: GRADSMITH_CODEGEN_DIR, GRADSMITH_TEMPLATES_DIR, GRADSMITH_RUNTIME_DIR, GRADSMITH_TESTS_DIR, GRADSMITH_PYTHON_DIR.
 include_guard(GLOBAL)
 
+include("${CMAKE_CURRENT_LIST_DIR}/GradsmithAddPython.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/GradsmithGenerate.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/GradsmithKernels.cmake")
 
 # gradsmith_add_ops(<library> SCHEMA <file> [NAMESPACE <name>] [KERNELS <source>...] [ORACLES <source>...]
-#                   [SHARDS <number>] [TESTS] [DOCS])
+#                   [SHARDS <number>] [TESTS] [DOCS] [PYTHON])
 #
 # Adds a static library of the operators that a schema declares. It links gradsmith::gradsmith; programs link it and
 # include <NAME/ops.h>.
@@ -22,20 +23,24 @@ include("${CMAKE_CURRENT_LIST_DIR}/GradsmithKernels.cmake")
 #   SHARDS     number of source files that the operators are spread over; 1 by default
 #   TESTS      adds tests of every operator, <library>.cpu and <library>.cuda, for ctest; needs GoogleTest
 #   DOCS       writes reference pages to gradsmith/<library>/docs in the build folder
+#   PYTHON     adds a Python package of the operators, python/<NAMESPACE> in the build folder; needs Python's headers and
+#              nanobind. gradsmith_install_python installs it
 function(gradsmith_add_ops library)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "TESTS;DOCS" "SCHEMA;NAMESPACE;SHARDS" "KERNELS;ORACLES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "TESTS;DOCS;PYTHON" "SCHEMA;NAMESPACE;SHARDS" "KERNELS;ORACLES")
   _gradsmith_check_ops_arguments("${library}")
   _gradsmith_check_families()
   _gradsmith_find_cuda_for_ops(has_cuda)
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/gradsmith/${library}")
-  set(without python)
-  if(NOT ARG_TESTS)
-    list(APPEND without tests)
-  endif()
-  if(NOT ARG_DOCS)
-    list(APPEND without docs)
-  endif()
+  set(without "")
+  foreach(kind IN ITEMS docs python tests)
+    string(TOUPPER ${kind} argument)
+    if(NOT ARG_${argument})
+      list(APPEND without ${kind})
+    endif()
+  endforeach()
+  # Make does not notice that a command has other options.
+  file(CONFIGURE OUTPUT "${folder}/without.txt" CONTENT "${without}\n")
   gradsmith_generate(
     TARGET ${library}_generate
     SCHEMA "${ARG_SCHEMA}"
@@ -43,6 +48,7 @@ function(gradsmith_add_ops library)
     LIBRARY "${ARG_NAMESPACE}"
     KERNELS "${CMAKE_CURRENT_SOURCE_DIR}"
     SHARDS "${ARG_SHARDS}"
+    DEPENDS "${folder}/without.txt"
     WITHOUT ${without}
     LIBRARY_SOURCES sources
     KERNEL_SOURCES kernel_sources
@@ -79,13 +85,16 @@ function(gradsmith_add_ops library)
     _gradsmith_add_tests_of_ops(
       ${library} "${ARG_NAMESPACE}" "${ARG_SCHEMA}" "${has_cuda}" ${test_sources} ${ARG_ORACLES})
   endif()
+  if(ARG_PYTHON)
+    _gradsmith_add_python_of_ops(${library} "${ARG_NAMESPACE}" "${folder}/python/${ARG_NAMESPACE}")
+  endif()
 endfunction()
 
 # Checks what gradsmith_add_ops was given, and sets what was left out.
 macro(_gradsmith_check_ops_arguments library)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) does not take '${ARG_UNPARSED_ARGUMENTS}'; expected SCHEMA, "
-                        "NAMESPACE, KERNELS, ORACLES, SHARDS, TESTS, DOCS.")
+                        "NAMESPACE, KERNELS, ORACLES, SHARDS, TESTS, DOCS, PYTHON.")
   endif()
   if(NOT ARG_SCHEMA)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) has no SCHEMA; expected a file such as my_ops.yaml.")

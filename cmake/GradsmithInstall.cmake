@@ -69,7 +69,7 @@ install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/templates/"
 
 # What gradsmith_add_ops needs besides: the headers that generated sources and kernels include, which are no part of the
 # interface, and what generated tests are linked with. The generator reads there what each kernel takes.
-foreach(module AddOps Folders Generate Kernels Select)
+foreach(module AddOps AddPython Folders Generate Kernels Python Select)
   install(FILES "${CMAKE_CURRENT_LIST_DIR}/Gradsmith${module}.cmake" DESTINATION "${gradsmith_package_dir}")
 endforeach()
 install(FILES "${CMAKE_CURRENT_LIST_DIR}/kernel_images.cc.in" "${CMAKE_CURRENT_LIST_DIR}/kernel_images.h.in"
@@ -79,6 +79,15 @@ install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/runtime/" DESTINATION "${gradsmit
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/tests/support" "${CMAKE_CURRENT_SOURCE_DIR}/tests/reference"
         DESTINATION "${gradsmith_data_dir}/tests" FILES_MATCHING PATTERN "*.h" PATTERN "*.cc" PATTERN "*_test.cc" EXCLUDE
         PATTERN "fake_op.*" EXCLUDE PATTERN "allocations.*" EXCLUDE)
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/python/src" DESTINATION "${gradsmith_data_dir}/python"
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.cc")
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/tools/problem_line.cc" "${CMAKE_CURRENT_SOURCE_DIR}/tools/problem_line.h"
+        DESTINATION "${gradsmith_data_dir}/python/src")
+# Of the modules those that have to do with operators, and none that has to do with the package gradsmith itself.
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/python/gradsmith/" DESTINATION "${gradsmith_data_dir}/python/package"
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE
+        PATTERN "__*__.py" EXCLUDE PATTERN "_bench.py" EXCLUDE PATTERN "_cli.py" EXCLUDE PATTERN "_prefix_of_wheel.py" EXCLUDE)
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/python/own/__init__.py.in" DESTINATION "${gradsmith_data_dir}/python/package")
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/tests/generated_tests_main.cc" DESTINATION "${gradsmith_data_dir}/tests")
 install(FILES "${GRADSMITH_OPS_YAML}" DESTINATION "${gradsmith_data_dir}" RENAME ops.yaml)
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/ops.schema.json" DESTINATION "${gradsmith_data_dir}") # to which ops.yaml points

@@ -13,16 +13,14 @@ from .lists import list_of
 from .plan import NamedShapes, OpPlan, Plan
 from .text import Text, py_string
 
-# What package gradsmith itself holds, the types that its annotations spell, and what torch.ops.gradsmith
-# has of its own.
+# What a package itself holds, the types that its annotations spell, and what its part of torch.ops has of
+# its own.
 PACKAGE_NAMES = frozenset(
     """cache explain get_cmake_dir is_available missing_for ops policy torch tune
     dict float int str name""".split()
 )
 # The keywords that every function has, that for PyTorch included.
 FUNCTION_KEYWORDS = frozenset("outputs out context policies".split())
-# What an example spells besides its inputs.
-EXAMPLE_NAMES = frozenset("gradsmith np".split())
 
 _NUMPY_TYPES = {data_type.value: data_type.numpy_name for data_type in model.DataType if data_type.numpy_name}
 _KINDS = {
@@ -243,8 +241,9 @@ class Example:
     def arguments(self) -> list[tuple[str, str]]:
         """The inputs that are given, and how NumPy makes them."""
         shapes = self.op.plan.shapes_of(self.case)[0]
+        taken = frozenset({self.op.plan.library.name, "np"})  # what the example spells besides
         return [
-            (identifier(parameter.name, EXAMPLE_NAMES), self._value(tensor, _shapes_of(shapes, tensor)))
+            (identifier(parameter.name, taken), self._value(tensor, _shapes_of(shapes, tensor)))
             for parameter, tensor in zip(self.op.inputs, self.op.plan.op.inputs, strict=True)
             if not tensor.optional
         ]
@@ -262,7 +261,7 @@ class Example:
             f"{identifier(name, FUNCTION_KEYWORDS)}={_literal(value)}" for name, value in given.items()
         ]
         positional = [name for name, _ in self.arguments]
-        return f"gradsmith.{self.op.function}({', '.join([*positional, *keywords])})"
+        return f"{self.op.plan.library.name}.{self.op.function}({', '.join([*positional, *keywords])})"
 
     @cached_property
     def results(self) -> list[tuple[str, str]]:

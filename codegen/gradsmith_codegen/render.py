@@ -67,13 +67,13 @@ def artefacts(plan: Plan) -> list[Artefact]:
         Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, weight),
         Artefact("docs/README.md", "support_matrix.md.jinja", context, weight),
     ]
-    python = _python_artefacts(plan) if plan.library.is_builtin else []
-    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *python]
+    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
 
 
 def _python_artefacts(plan: Plan) -> list[Artefact]:
     """The part of the Python package that is generated."""
-    folder = "python/gradsmith/_ops"
+    package = f"python/{plan.library.name}"
+    folder = f"{package}/_ops"
     python = PythonPlan(plan)
     functions, stubs = [], []
     for op in python.ops:
@@ -84,7 +84,7 @@ def _python_artefacts(plan: Plan) -> list[Artefact]:
     context = {"plan": plan, "python": python}
     of_all = [
         Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, len(plan.ops) // 3),
-        Artefact("python/gradsmith/torch.pyi", "python_torch.pyi.jinja", context, len(plan.ops) // 3),
+        Artefact(f"{package}/torch.pyi", "python_torch.pyi.jinja", context, len(plan.ops) // 3),
     ]
     return [*functions, *stubs, *of_all]
 

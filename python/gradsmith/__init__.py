@@ -14,13 +14,13 @@ arrays of the inputs' library, on their device::
 `policy` set how kernels are chosen. `gradsmith.torch` has the same functions with autograd.
 """
 
-from gradsmith import _cudnn, _ops, cache
-from gradsmith import _libraries as _libraries  # before a call, for which none may be found anew
-from gradsmith._ops import *  # noqa: F403 - the operators that ops.yaml holds
-from gradsmith._policy import Context, policy
-from gradsmith._prefix_of_wheel import get_cmake_dir
-from gradsmith._table import Operator, Row, Tensor, explain, is_available, missing_for, ops
-from gradsmith._tuning import Progress, Tuned, tune
+from . import _cudnn, _ops, cache
+from . import _libraries as _libraries  # before a call, for which none may be found anew
+from ._ops import *  # noqa: F403 - the operators that ops.yaml holds
+from ._policy import Context, policy
+from ._prefix_of_wheel import get_cmake_dir
+from ._table import Operator, Row, Tensor, explain, is_available, missing_for, ops
+from ._tuning import Progress, Tuned, tune
 
 _cudnn.point_to_pip()
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from inspect import Parameter, Signature, signature
 from typing import Any
 
-from gradsmith._text import shortened
+from ._text import shortened
 
 
 def without_unknown(function: Any) -> Signature:

@@ -13,15 +13,19 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-import gradsmith
-from gradsmith import _arguments, _core
-from gradsmith._double_backward import ASSUMED, FORMULAS, Call
-from gradsmith._libraries import torch_dtypes
-from gradsmith._ops import FUNCTIONS, TORCH_SCHEMAS
-from gradsmith._policy import current, entered_text, of_text
-from gradsmith._table import Operator, Tensor, ops
-from gradsmith._text import class_name, quoted
-from gradsmith._torch_lists import flat, grouped, named, of_those_asked, slice_of
+from . import _arguments, _core, _ops
+from ._double_backward import ASSUMED, FORMULAS, Call
+from ._libraries import torch_dtypes
+from ._ops import FUNCTIONS, TORCH_SCHEMAS
+from ._policy import current, entered_text, of_text
+from ._table import Operator, Tensor, ops
+from ._text import PACKAGE, class_name, quoted
+from ._torch_lists import flat, grouped, named, of_those_asked, slice_of
+
+NAMESPACE = PACKAGE.rpartition(".")[2]
+"""Where torch.ops has the operators."""
+
+_TORCH_OPS = getattr(torch.ops, NAMESPACE)
 
 _IS_GUARDED = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
 """Whether torch.compile looks at context variables before it takes what it compiled."""
@@ -34,11 +38,11 @@ class _Registration:
         self.op = op
         self.gradient = gradient
         self.function = FUNCTIONS[op.name]
-        self.result = getattr(gradsmith, f"{op.name}Result")
+        self.result = getattr(_ops, f"{op.name}Result")
         self.outputs = [tensor.name for tensor in op.outputs]
         self.core = _core.ListOp(op.name, tuple) if op.has_lists else _core.Op(op.name, tuple)
         self.torch_op = torch.library.custom_op(
-            f"gradsmith::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
+            f"{NAMESPACE}::{op.function}", self._run, mutates_args=(), schema=TORCH_SCHEMAS[op.name]
         )
         self.torch_op.register_fake(self._fake)
         if hasattr(self.torch_op, "register_vmap"):  # since PyTorch 2.5
@@ -200,7 +204,7 @@ class _Registration:
 
     @staticmethod
     def _torch_function(op: str) -> Any:
-        return getattr(torch.ops.gradsmith, FUNCTIONS[op].__name__)
+        return getattr(_TORCH_OPS, FUNCTIONS[op].__name__)
 
 
 def _policies() -> str | None:
@@ -292,7 +296,7 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     """The operator for callers: its result is the named tuple of the function without autograd."""
     op, result, names = registration.op, registration.result, registration.outputs
     is_single, has_lists = len(names) == 1, op.has_lists
-    overload = getattr(torch.ops.gradsmith, op.function).default
+    overload = getattr(_TORCH_OPS, op.function).default
 
     def call(inputs: Any, attributes: dict[str, Any], **others: Any) -> Any:
         _refuse_tangents(op, inputs, attributes)
@@ -323,8 +327,8 @@ def _function(registration: _Registration) -> Callable[..., Any]:
     signature = signature.replace(parameters=kept)
     function.__signature__ = signature
     function.__name__ = function.__qualname__ = op.function
-    function.__module__ = "gradsmith.torch"
-    function.__doc__ = f"`gradsmith.{op.function}` with autograd and torch.compile. See there."
+    function.__module__ = f"{PACKAGE}.torch"
+    function.__doc__ = f"`{PACKAGE}.{op.function}` with autograd and torch.compile. See there."
     named: Callable[..., Any] = function
     return named
 

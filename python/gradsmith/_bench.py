@@ -12,9 +12,10 @@ from importlib import import_module
 from typing import Any
 
 import gradsmith
-from gradsmith import _core, _device
-from gradsmith._libraries import ELEMENT_TYPES, torch_dtypes
-from gradsmith._ops import FUNCTIONS, OPERATIONS
+
+from . import _core, _device
+from ._libraries import ELEMENT_TYPES, torch_dtypes
+from ._ops import FUNCTIONS, OPERATIONS
 
 PROBLEMS = (
     "ConvGrad float X=1x1x3x3 W=1x1x2x2",

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO, TypeAlias, TypeVar
 
 import gradsmith
-from gradsmith import _bench, _table, _tuning
-from gradsmith._bars import CountBar
-from gradsmith._codegen import cli as generator
-from gradsmith._codegen import tables
-from gradsmith._codegen.text import printable
+
+from . import _bench, _table, _tuning
+from ._bars import CountBar
+from ._codegen import cli as generator
+from ._codegen import tables
+from ._codegen.text import printable
 
 _R = TypeVar("_R")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from gradsmith._text import quoted, written
+from ._text import quoted, written
 
 
 class Device(NamedTuple):

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 from weakref import WeakValueDictionary
 
-from gradsmith import _core, _text
+from . import _core, _text
 
 
 class Library:
@@ -266,12 +266,12 @@ class PyTorch(Library):
         if self._is_mapped is not None and self._is_mapped(array):
             return (
                 "is a tensor within torch.vmap, which has no memory of its own; expected a call outside of vmap, "
-                "or of the function of this name in gradsmith.torch, which vmap can map"
+                f"or of the function of this name in {_text.PACKAGE}.torch, which vmap can map"
             )
         if self._is_wrapped is not None and self._is_wrapped(array):
             return (
                 "is a tensor within a transform of torch.func, which has no memory of its own; expected a call outside "
-                "of it (torch.autograd.grad and backward() work with gradsmith.torch)"
+                f"of it (torch.autograd.grad and backward() work with {_text.PACKAGE}.torch)"
             )
         return super().unreadable(array, error)
 

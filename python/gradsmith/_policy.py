@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
-from gradsmith import _core
-from gradsmith._text import class_name, quoted, shortened
+from . import _core
+from ._text import PACKAGE, class_name, quoted, shortened
 
 if "Context" in globals():
     raise ImportError(
-        "gradsmith._policy holds the policies that calls are under, so that it cannot be reloaded; reload "
-        "gradsmith, or start a new process"
+        f"{__name__} holds the policies that calls are under, so that it cannot be reloaded; reload "
+        f"{PACKAGE}, or start a new process"
     )
 
 SearchMode = Literal["default", "heuristic", "benchmark"]
@@ -195,9 +195,9 @@ def _made(options: dict[str, Any], is_preparing: bool) -> Context:
 _by_text: WeakValueDictionary[str, Context] = WeakValueDictionary()
 
 # The contexts that this thread or task is within, the innermost last.
-entered: ContextVar[tuple[Context, ...]] = ContextVar("gradsmith.context", default=(Context(),))
+entered: ContextVar[tuple[Context, ...]] = ContextVar(f"{PACKAGE}.context", default=(Context(),))
 # The text of the innermost, which torch.compile looks at before it takes a graph.
-entered_text: ContextVar[str] = ContextVar("gradsmith.policies", default=entered.get()[-1].text)
+entered_text: ContextVar[str] = ContextVar(f"{PACKAGE}.policies", default=entered.get()[-1].text)
 
 
 def _enter(contexts: tuple[Context, ...]) -> None:
@@ -225,7 +225,7 @@ def current() -> Context:
 def given(context: object) -> Context:
     """What a caller gave to a function as its context."""
     if not isinstance(context, Context):
-        raise _wrong_type("context", context, "a gradsmith.Context")
+        raise _wrong_type("context", context, f"a {PACKAGE}.Context")
     return context
 
 

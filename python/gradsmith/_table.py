@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from gradsmith import _core, _device
-from gradsmith._libraries import ELEMENT_TYPES
-from gradsmith._text import shortened, written
+from . import _core, _device
+from ._libraries import ELEMENT_TYPES
+from ._text import shortened, written
 
 _SPELLINGS = {
     **{dtype: name for name, dtype in ELEMENT_TYPES.items()},
@@ -87,7 +87,7 @@ def ops() -> tuple[Operator, ...]:
 
 
 def _operator(*, name: str, inputs: Any, outputs: Any, attributes: Any, rows: Any, **others: Any) -> Operator:
-    from gradsmith._ops import FUNCTIONS  # they are made of what this module is told by
+    from ._ops import FUNCTIONS  # they are made of what this module is told by
 
     return Operator(
         name=name,
@@ -132,7 +132,7 @@ def find_row(op: Any, *types: Any, device: str = "cpu") -> Row | None:
 
 def op_name(op: Any) -> str:
     """The operator's name, from that or from one of our functions."""
-    from gradsmith._ops import FUNCTIONS
+    from ._ops import FUNCTIONS
 
     for name, function in FUNCTIONS.items():
         if op is function or (isinstance(op, str) and op == function.__name__):

@@ -10,6 +10,9 @@ from reprlib import Repr
 from types import MappingProxyType
 from typing import Any
 
+PACKAGE = __package__
+"""The name of this package: gradsmith, or that of a library of own operators, which has these modules too."""
+
 LONGEST = 60
 """So many characters of a text are quoted."""
 

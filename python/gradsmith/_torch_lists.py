@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradsmith._table import Operator, Tensor
+from ._table import Operator, Tensor
 
 
 def flat(made: Any) -> list[Any]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
-from gradsmith import _core, _device, cache
-from gradsmith._bars import Line
-from gradsmith._policy import Context, SearchMode, current
-from gradsmith._text import class_name, quoted, shortened
-from gradsmith.cache import Choice
+from . import _core, _device, cache
+from ._bars import Line
+from ._policy import Context, SearchMode, current
+from ._text import PACKAGE, class_name, quoted, shortened
+from .cache import Choice
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def tune(
             is_on_cpu = all(_device.is_on_cpu(one) for one in arguments if one is not None)
         else:
             if arguments or keywords:
-                raise TypeError("arguments were given with a text; expected them with a function of gradsmith")
+                raise TypeError(f"arguments were given with a text; expected them with a function of {PACKAGE}")
             policies = context.preparing().policies
             for line in problems_of(problem):
                 _core.tune_problem(line, policies, *place)
@@ -108,17 +108,17 @@ def _prepare(function: Callable[..., Any], arguments: Any, keywords: dict[str, A
     """Makes a call of one of our functions that does everything but the work."""
     if not _is_ours(function):
         name = shortened(str(getattr(function, "__qualname__", class_name(function))))
-        raise TypeError(f"tune got the function {name}; expected one of gradsmith or gradsmith.torch")
+        raise TypeError(f"tune got the function {name}; expected one of {PACKAGE} or {PACKAGE}.torch")
     if "context" in keywords:
-        raise TypeError("tune got a context; expected it to be entered: with context: gradsmith.tune(...)")
+        raise TypeError(f"tune got a context; expected it to be entered: with context: {PACKAGE}.tune(...)")
     with context.preparing():
         function(*arguments, **keywords)
 
 
 def _is_ours(function: Callable[..., Any]) -> bool:
-    from gradsmith._ops import FUNCTIONS
+    from ._ops import FUNCTIONS
 
-    with_autograd = sys.modules.get("gradsmith.torch")  # imported, if the function is from there
+    with_autograd = sys.modules.get(f"{PACKAGE}.torch")  # imported, if the function is from there
     return any(
         function is ours or function is getattr(with_autograd, ours.__name__, None) for ours in FUNCTIONS.values()
     )
@@ -157,6 +157,6 @@ def _line(line: object) -> str:
     if isinstance(line, str):
         return line
     raise TypeError(
-        f"tune got {quoted(line)} ({class_name(line)}); expected a function of gradsmith or gradsmith.torch, or text "
+        f"tune got {quoted(line)} ({class_name(line)}); expected a function of {PACKAGE} or {PACKAGE}.torch, or text "
         'such as "ConvGrad half X=8x3x9x9 W=4x3x3x3"'
     )

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from gradsmith import _core
-from gradsmith._policy import checked_path, current
+from . import _core
+from ._policy import checked_path, current
 
 __all__ = ["Choice", "choices", "clear", "export", "load", "path"]
 

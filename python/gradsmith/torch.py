@@ -13,7 +13,7 @@ are computed. A backward pass is made under the policies of its forward pass, al
 both (PyTorch 2.15 or later; before, under those that it runs in).
 """
 
-from gradsmith import _autograd
+from . import _autograd
 
 __all__ = list(_autograd.WITH_AUTOGRAD)
 globals().update(_autograd.WITH_AUTOGRAD)

@@ -10,7 +10,7 @@ namespace nb = nanobind;
 
 namespace {
 
-constexpr const char* kText = "gradsmith._text";
+constexpr const char* kText = "_text";
 
 PyObject* ExceptionOf(StatusCode code) {
   switch (code) {

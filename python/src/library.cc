@@ -163,7 +163,7 @@ std::shared_ptr<const Library> Library::Of(nb::handle array, const char* op, con
     return found->second;
   }
   const nb::bool_ has_buffer(PyObject_CheckBuffer(array.ptr()) != 0);
-  const nb::object find = ImportPython("gradsmith._libraries", "find");
+  const nb::object find = ImportPython("_libraries", "find");
   const nb::object adaptor = CallPython(find, array, has_buffer);
   if (adaptor.is_none()) {
     RaiseTypeError(
@@ -346,7 +346,8 @@ void Library::CheckMeaning(nb::handle array, const char* op, const char* name) c
   RaiseValueError(
       std::string(op) + ": " + name +
       " requires a gradient, which this function does not record; expected a tensor without (call "
-      "detach(), or the function of the same name in gradsmith.torch)");
+      "detach(), or the function of the same name in " +
+      PackageName() + ".torch)");
 }
 
 void Library::TellWritten(nb::handle arrays) const {

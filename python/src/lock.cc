@@ -1,6 +1,7 @@
 #include "lock.h"
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 namespace gradsmith::python {
@@ -13,8 +14,14 @@ void StayForever() {
   }
 }
 
+std::string& PackageName() {
+  static std::string* const name = new std::string();
+  return *name;
+}
+
 nb::object ImportPython(const char* module, const char* name) {
-  PyObject* const found = InPython([module] { return PyImport_ImportModule(module); });
+  const std::string whole = PackageName() + "." + module;
+  PyObject* const found = InPython([&whole] { return PyImport_ImportModule(whole.c_str()); });
   if (found == nullptr) {
     throw nb::python_error();
   }

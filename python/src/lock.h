@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace gradsmith::python {
@@ -96,7 +97,11 @@ nanobind::object CallPython(nanobind::handle callable, const Arguments&... argum
   return nanobind::steal(result);
 }
 
-/// ImportPython returns an attribute of one of Gradsmith's own modules.
+/// PackageName is the name of the Python package that this module is in, known once the module is
+/// imported: gradsmith, or that of a library of own operators.
+std::string& PackageName();
+
+/// ImportPython returns an attribute of one of the package's modules, such as "_text".
 nanobind::object ImportPython(const char* module, const char* name);
 
 }  // namespace gradsmith::python

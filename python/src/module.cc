@@ -130,7 +130,7 @@ void BindAll(nb::module_& module) {
       PyErr_SetString(PyExc_MemoryError, "gradsmith: memory ran out");
     }
   });
-  module.doc() = "The part of gradsmith that is in C++. Its users are gradsmith's own modules.";
+  module.doc() = "The part of the package that is in C++. Its users are the package's own modules.";
   BindPolicies(module);
   BindMemory(module);
   BindCallable<Op>(module, "Op");
@@ -185,6 +185,8 @@ NB_MODULE(_core_here, module) {
   }
   BindAll(module);
   Py_AtExit([] { HasEnded() = true; });
+  const std::string name = TextOf(module.attr("__name__"));
+  PackageName() = name.substr(0, name.rfind('.'));
   first = module.inc_ref().ptr();
 }
 

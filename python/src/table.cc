@@ -11,7 +11,12 @@
 #include "core/device_backend.h"
 #include "core/explain.h"
 #include "errors.h"
+#ifdef GRADSMITH_PYTHON_OPS  // a library of own operators
+#include GRADSMITH_PYTHON_OPS
+#else
 #include "gradsmith/ops.h"
+#define GRADSMITH_PYTHON_NAMESPACE gradsmith
+#endif
 
 namespace gradsmith::python {
 
@@ -123,7 +128,7 @@ std::string Explain(const nb::str& op, const nb::list& types, bool is_cuda) {
 const Registry& BuiltinRegistry() {
   static const Registry* const registry = [] {
     auto* result = new Registry();
-    Check(RegisterAll(*result));
+    Check(::GRADSMITH_PYTHON_NAMESPACE::RegisterAll(*result));
     return result;
   }();
   return *registry;

@@ -79,13 +79,16 @@ def test_all_is_in_the_librarys_namespace(folder: Path) -> None:
     assert "::gradsmith::Status Scale<::gradsmith::MLFloat16>(" in header
     assert "using namespace" not in header
     assert "mylib::generated::PoolFormula" in (folder / "out/src/formulas_0.cu").read_text()
-    assert not (folder / "out/python").exists()
+    function = (folder / "out/python/mylib/_ops/scale_op.py").read_text()
+    assert "context : mylib.Context" in function
+    assert "import gradsmith" not in function
 
 
 def test_what_is_not_wanted_is_not_written(folder: Path) -> None:
-    assert generate(folder, "--library", "mylib", "--without", "docs", "--without", "tests") == OK
+    assert generate(folder, "--library", "mylib", "--without", "docs", "--without", "tests", "--without", "python") == OK
     assert not (folder / "out/docs").exists()
     assert not (folder / "out/tests").exists()
+    assert not (folder / "out/python").exists()
 
 
 @pytest.mark.parametrize("name", ["My", "my-lib", "my__lib", "class", "std", ""])

@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from torch import Tensor
 
-from gradsmith import (
+from . import (
     AbsResult,
     AbsGradResult,
     AcosResult,

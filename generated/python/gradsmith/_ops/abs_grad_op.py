@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AbsGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def abs_grad(
     )
 
 
-abs_grad.__module__ = AbsGradResult.__module__ = "gradsmith"
+abs_grad.__module__ = AbsGradResult.__module__ = _policy.__package__
 abs_grad.__signature__ = _signature = _arguments.without_unknown(abs_grad)

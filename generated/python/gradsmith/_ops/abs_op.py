@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AbsResult(NamedTuple):
@@ -81,5 +81,5 @@ def abs(
     )
 
 
-abs.__module__ = AbsResult.__module__ = "gradsmith"
+abs.__module__ = AbsResult.__module__ = _policy.__package__
 abs.__signature__ = _signature = _arguments.without_unknown(abs)

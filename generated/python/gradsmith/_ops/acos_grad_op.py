@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AcosGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def acos_grad(
     )
 
 
-acos_grad.__module__ = AcosGradResult.__module__ = "gradsmith"
+acos_grad.__module__ = AcosGradResult.__module__ = _policy.__package__
 acos_grad.__signature__ = _signature = _arguments.without_unknown(acos_grad)

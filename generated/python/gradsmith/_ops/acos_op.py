@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AcosResult(NamedTuple):
@@ -81,5 +81,5 @@ def acos(
     )
 
 
-acos.__module__ = AcosResult.__module__ = "gradsmith"
+acos.__module__ = AcosResult.__module__ = _policy.__package__
 acos.__signature__ = _signature = _arguments.without_unknown(acos)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AddGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def add_grad(
     )
 
 
-add_grad.__module__ = AddGradResult.__module__ = "gradsmith"
+add_grad.__module__ = AddGradResult.__module__ = _policy.__package__
 add_grad.__signature__ = _signature = _arguments.without_unknown(add_grad)

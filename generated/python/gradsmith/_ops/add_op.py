@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AddResult(NamedTuple):
@@ -85,5 +85,5 @@ def add(
     )
 
 
-add.__module__ = AddResult.__module__ = "gradsmith"
+add.__module__ = AddResult.__module__ = _policy.__package__
 add.__signature__ = _signature = _arguments.without_unknown(add)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AsinGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def asin_grad(
     )
 
 
-asin_grad.__module__ = AsinGradResult.__module__ = "gradsmith"
+asin_grad.__module__ = AsinGradResult.__module__ = _policy.__package__
 asin_grad.__signature__ = _signature = _arguments.without_unknown(asin_grad)

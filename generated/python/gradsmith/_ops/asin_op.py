@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AsinResult(NamedTuple):
@@ -81,5 +81,5 @@ def asin(
     )
 
 
-asin.__module__ = AsinResult.__module__ = "gradsmith"
+asin.__module__ = AsinResult.__module__ = _policy.__package__
 asin.__signature__ = _signature = _arguments.without_unknown(asin)

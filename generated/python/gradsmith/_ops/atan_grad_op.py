@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AtanGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def atan_grad(
     )
 
 
-atan_grad.__module__ = AtanGradResult.__module__ = "gradsmith"
+atan_grad.__module__ = AtanGradResult.__module__ = _policy.__package__
 atan_grad.__signature__ = _signature = _arguments.without_unknown(atan_grad)

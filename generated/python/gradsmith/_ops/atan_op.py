@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AtanResult(NamedTuple):
@@ -81,5 +81,5 @@ def atan(
     )
 
 
-atan.__module__ = AtanResult.__module__ = "gradsmith"
+atan.__module__ = AtanResult.__module__ = _policy.__package__
 atan.__signature__ = _signature = _arguments.without_unknown(atan)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AveragePoolGradResult(NamedTuple):
@@ -108,5 +108,5 @@ def average_pool_grad(
     )
 
 
-average_pool_grad.__module__ = AveragePoolGradResult.__module__ = "gradsmith"
+average_pool_grad.__module__ = AveragePoolGradResult.__module__ = _policy.__package__
 average_pool_grad.__signature__ = _signature = _arguments.without_unknown(average_pool_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class AveragePoolResult(NamedTuple):
@@ -103,5 +103,5 @@ def average_pool(
     )
 
 
-average_pool.__module__ = AveragePoolResult.__module__ = "gradsmith"
+average_pool.__module__ = AveragePoolResult.__module__ = _policy.__package__
 average_pool.__signature__ = _signature = _arguments.without_unknown(average_pool)

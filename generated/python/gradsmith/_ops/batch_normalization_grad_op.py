@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BatchNormalizationGradResult(NamedTuple):
@@ -120,5 +120,5 @@ def batch_normalization_grad(
     )
 
 
-batch_normalization_grad.__module__ = BatchNormalizationGradResult.__module__ = "gradsmith"
+batch_normalization_grad.__module__ = BatchNormalizationGradResult.__module__ = _policy.__package__
 batch_normalization_grad.__signature__ = _signature = _arguments.without_unknown(batch_normalization_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BatchNormalizationResult(NamedTuple):
@@ -139,5 +139,5 @@ def batch_normalization(
     )
 
 
-batch_normalization.__module__ = BatchNormalizationResult.__module__ = "gradsmith"
+batch_normalization.__module__ = BatchNormalizationResult.__module__ = _policy.__package__
 batch_normalization.__signature__ = _signature = _arguments.without_unknown(batch_normalization)

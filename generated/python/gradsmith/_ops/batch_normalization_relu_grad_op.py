@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BatchNormalizationReluGradResult(NamedTuple):
@@ -127,5 +127,5 @@ def batch_normalization_relu_grad(
     )
 
 
-batch_normalization_relu_grad.__module__ = BatchNormalizationReluGradResult.__module__ = "gradsmith"
+batch_normalization_relu_grad.__module__ = BatchNormalizationReluGradResult.__module__ = _policy.__package__
 batch_normalization_relu_grad.__signature__ = _signature = _arguments.without_unknown(batch_normalization_relu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BatchNormalizationReluResult(NamedTuple):
@@ -139,5 +139,5 @@ def batch_normalization_relu(
     )
 
 
-batch_normalization_relu.__module__ = BatchNormalizationReluResult.__module__ = "gradsmith"
+batch_normalization_relu.__module__ = BatchNormalizationReluResult.__module__ = _policy.__package__
 batch_normalization_relu.__signature__ = _signature = _arguments.without_unknown(batch_normalization_relu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasFastGeluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def bias_fast_gelu_grad(
     )
 
 
-bias_fast_gelu_grad.__module__ = BiasFastGeluGradResult.__module__ = "gradsmith"
+bias_fast_gelu_grad.__module__ = BiasFastGeluGradResult.__module__ = _policy.__package__
 bias_fast_gelu_grad.__signature__ = _signature = _arguments.without_unknown(bias_fast_gelu_grad)

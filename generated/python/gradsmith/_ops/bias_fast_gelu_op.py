@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasFastGeluResult(NamedTuple):
@@ -85,5 +85,5 @@ def bias_fast_gelu(
     )
 
 
-bias_fast_gelu.__module__ = BiasFastGeluResult.__module__ = "gradsmith"
+bias_fast_gelu.__module__ = BiasFastGeluResult.__module__ = _policy.__package__
 bias_fast_gelu.__signature__ = _signature = _arguments.without_unknown(bias_fast_gelu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasGeluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def bias_gelu_grad(
     )
 
 
-bias_gelu_grad.__module__ = BiasGeluGradResult.__module__ = "gradsmith"
+bias_gelu_grad.__module__ = BiasGeluGradResult.__module__ = _policy.__package__
 bias_gelu_grad.__signature__ = _signature = _arguments.without_unknown(bias_gelu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasGeluResult(NamedTuple):
@@ -85,5 +85,5 @@ def bias_gelu(
     )
 
 
-bias_gelu.__module__ = BiasGeluResult.__module__ = "gradsmith"
+bias_gelu.__module__ = BiasGeluResult.__module__ = _policy.__package__
 bias_gelu.__signature__ = _signature = _arguments.without_unknown(bias_gelu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasReluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def bias_relu_grad(
     )
 
 
-bias_relu_grad.__module__ = BiasReluGradResult.__module__ = "gradsmith"
+bias_relu_grad.__module__ = BiasReluGradResult.__module__ = _policy.__package__
 bias_relu_grad.__signature__ = _signature = _arguments.without_unknown(bias_relu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasReluResult(NamedTuple):
@@ -85,5 +85,5 @@ def bias_relu(
     )
 
 
-bias_relu.__module__ = BiasReluResult.__module__ = "gradsmith"
+bias_relu.__module__ = BiasReluResult.__module__ = _policy.__package__
 bias_relu.__signature__ = _signature = _arguments.without_unknown(bias_relu)

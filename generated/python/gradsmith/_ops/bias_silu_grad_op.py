@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasSiluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def bias_silu_grad(
     )
 
 
-bias_silu_grad.__module__ = BiasSiluGradResult.__module__ = "gradsmith"
+bias_silu_grad.__module__ = BiasSiluGradResult.__module__ = _policy.__package__
 bias_silu_grad.__signature__ = _signature = _arguments.without_unknown(bias_silu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class BiasSiluResult(NamedTuple):
@@ -85,5 +85,5 @@ def bias_silu(
     )
 
 
-bias_silu.__module__ = BiasSiluResult.__module__ = "gradsmith"
+bias_silu.__module__ = BiasSiluResult.__module__ = _policy.__package__
 bias_silu.__signature__ = _signature = _arguments.without_unknown(bias_silu)

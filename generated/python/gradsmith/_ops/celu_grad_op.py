@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CeluGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def celu_grad(
     )
 
 
-celu_grad.__module__ = CeluGradResult.__module__ = "gradsmith"
+celu_grad.__module__ = CeluGradResult.__module__ = _policy.__package__
 celu_grad.__signature__ = _signature = _arguments.without_unknown(celu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CeluResult(NamedTuple):
@@ -84,5 +84,5 @@ def celu(
     )
 
 
-celu.__module__ = CeluResult.__module__ = "gradsmith"
+celu.__module__ = CeluResult.__module__ = _policy.__package__
 celu.__signature__ = _signature = _arguments.without_unknown(celu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ClipGradResult(NamedTuple):
@@ -91,5 +91,5 @@ def clip_grad(
     )
 
 
-clip_grad.__module__ = ClipGradResult.__module__ = "gradsmith"
+clip_grad.__module__ = ClipGradResult.__module__ = _policy.__package__
 clip_grad.__signature__ = _signature = _arguments.without_unknown(clip_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ClipResult(NamedTuple):
@@ -87,5 +87,5 @@ def clip(
     )
 
 
-clip.__module__ = ClipResult.__module__ = "gradsmith"
+clip.__module__ = ClipResult.__module__ = _policy.__package__
 clip.__signature__ = _signature = _arguments.without_unknown(clip)

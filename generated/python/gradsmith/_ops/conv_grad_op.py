@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ConvGradResult(NamedTuple):
@@ -123,5 +123,5 @@ def conv_grad(
     )
 
 
-conv_grad.__module__ = ConvGradResult.__module__ = "gradsmith"
+conv_grad.__module__ = ConvGradResult.__module__ = _policy.__package__
 conv_grad.__signature__ = _signature = _arguments.without_unknown(conv_grad)

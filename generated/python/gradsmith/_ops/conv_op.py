@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ConvResult(NamedTuple):
@@ -106,5 +106,5 @@ def conv(
     )
 
 
-conv.__module__ = ConvResult.__module__ = "gradsmith"
+conv.__module__ = ConvResult.__module__ = _policy.__package__
 conv.__signature__ = _signature = _arguments.without_unknown(conv)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ConvTransposeGradResult(NamedTuple):
@@ -129,5 +129,5 @@ def conv_transpose_grad(
     )
 
 
-conv_transpose_grad.__module__ = ConvTransposeGradResult.__module__ = "gradsmith"
+conv_transpose_grad.__module__ = ConvTransposeGradResult.__module__ = _policy.__package__
 conv_transpose_grad.__signature__ = _signature = _arguments.without_unknown(conv_transpose_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ConvTransposeResult(NamedTuple):
@@ -112,5 +112,5 @@ def conv_transpose(
     )
 
 
-conv_transpose.__module__ = ConvTransposeResult.__module__ = "gradsmith"
+conv_transpose.__module__ = ConvTransposeResult.__module__ = _policy.__package__
 conv_transpose.__signature__ = _signature = _arguments.without_unknown(conv_transpose)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CosGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def cos_grad(
     )
 
 
-cos_grad.__module__ = CosGradResult.__module__ = "gradsmith"
+cos_grad.__module__ = CosGradResult.__module__ = _policy.__package__
 cos_grad.__signature__ = _signature = _arguments.without_unknown(cos_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CosResult(NamedTuple):
@@ -81,5 +81,5 @@ def cos(
     )
 
 
-cos.__module__ = CosResult.__module__ = "gradsmith"
+cos.__module__ = CosResult.__module__ = _policy.__package__
 cos.__signature__ = _signature = _arguments.without_unknown(cos)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CoshGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def cosh_grad(
     )
 
 
-cosh_grad.__module__ = CoshGradResult.__module__ = "gradsmith"
+cosh_grad.__module__ = CoshGradResult.__module__ = _policy.__package__
 cosh_grad.__signature__ = _signature = _arguments.without_unknown(cosh_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class CoshResult(NamedTuple):
@@ -81,5 +81,5 @@ def cosh(
     )
 
 
-cosh.__module__ = CoshResult.__module__ = "gradsmith"
+cosh.__module__ = CoshResult.__module__ = _policy.__package__
 cosh.__signature__ = _signature = _arguments.without_unknown(cosh)

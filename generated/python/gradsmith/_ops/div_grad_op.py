@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class DivGradResult(NamedTuple):
@@ -98,5 +98,5 @@ def div_grad(
     )
 
 
-div_grad.__module__ = DivGradResult.__module__ = "gradsmith"
+div_grad.__module__ = DivGradResult.__module__ = _policy.__package__
 div_grad.__signature__ = _signature = _arguments.without_unknown(div_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class DivResult(NamedTuple):
@@ -85,5 +85,5 @@ def div(
     )
 
 
-div.__module__ = DivResult.__module__ = "gradsmith"
+div.__module__ = DivResult.__module__ = _policy.__package__
 div.__signature__ = _signature = _arguments.without_unknown(div)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class DropoutGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def dropout_grad(
     )
 
 
-dropout_grad.__module__ = DropoutGradResult.__module__ = "gradsmith"
+dropout_grad.__module__ = DropoutGradResult.__module__ = _policy.__package__
 dropout_grad.__signature__ = _signature = _arguments.without_unknown(dropout_grad)

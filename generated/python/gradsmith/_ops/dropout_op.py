@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class DropoutResult(NamedTuple):
@@ -88,5 +88,5 @@ def dropout(
     )
 
 
-dropout.__module__ = DropoutResult.__module__ = "gradsmith"
+dropout.__module__ = DropoutResult.__module__ = _policy.__package__
 dropout.__signature__ = _signature = _arguments.without_unknown(dropout)

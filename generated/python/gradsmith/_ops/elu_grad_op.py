@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class EluGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def elu_grad(
     )
 
 
-elu_grad.__module__ = EluGradResult.__module__ = "gradsmith"
+elu_grad.__module__ = EluGradResult.__module__ = _policy.__package__
 elu_grad.__signature__ = _signature = _arguments.without_unknown(elu_grad)

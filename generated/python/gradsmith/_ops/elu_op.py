@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class EluResult(NamedTuple):
@@ -84,5 +84,5 @@ def elu(
     )
 
 
-elu.__module__ = EluResult.__module__ = "gradsmith"
+elu.__module__ = EluResult.__module__ = _policy.__package__
 elu.__signature__ = _signature = _arguments.without_unknown(elu)

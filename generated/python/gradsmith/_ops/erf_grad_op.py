@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ErfGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def erf_grad(
     )
 
 
-erf_grad.__module__ = ErfGradResult.__module__ = "gradsmith"
+erf_grad.__module__ = ErfGradResult.__module__ = _policy.__package__
 erf_grad.__signature__ = _signature = _arguments.without_unknown(erf_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ErfResult(NamedTuple):
@@ -81,5 +81,5 @@ def erf(
     )
 
 
-erf.__module__ = ErfResult.__module__ = "gradsmith"
+erf.__module__ = ErfResult.__module__ = _policy.__package__
 erf.__signature__ = _signature = _arguments.without_unknown(erf)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ExpGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def exp_grad(
     )
 
 
-exp_grad.__module__ = ExpGradResult.__module__ = "gradsmith"
+exp_grad.__module__ = ExpGradResult.__module__ = _policy.__package__
 exp_grad.__signature__ = _signature = _arguments.without_unknown(exp_grad)

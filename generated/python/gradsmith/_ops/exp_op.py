@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ExpResult(NamedTuple):
@@ -81,5 +81,5 @@ def exp(
     )
 
 
-exp.__module__ = ExpResult.__module__ = "gradsmith"
+exp.__module__ = ExpResult.__module__ = _policy.__package__
 exp.__signature__ = _signature = _arguments.without_unknown(exp)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class Expm1GradResult(NamedTuple):
@@ -85,5 +85,5 @@ def expm1_grad(
     )
 
 
-expm1_grad.__module__ = Expm1GradResult.__module__ = "gradsmith"
+expm1_grad.__module__ = Expm1GradResult.__module__ = _policy.__package__
 expm1_grad.__signature__ = _signature = _arguments.without_unknown(expm1_grad)

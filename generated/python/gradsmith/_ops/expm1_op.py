@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class Expm1Result(NamedTuple):
@@ -81,5 +81,5 @@ def expm1(
     )
 
 
-expm1.__module__ = Expm1Result.__module__ = "gradsmith"
+expm1.__module__ = Expm1Result.__module__ = _policy.__package__
 expm1.__signature__ = _signature = _arguments.without_unknown(expm1)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class FastGeluGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def fast_gelu_grad(
     )
 
 
-fast_gelu_grad.__module__ = FastGeluGradResult.__module__ = "gradsmith"
+fast_gelu_grad.__module__ = FastGeluGradResult.__module__ = _policy.__package__
 fast_gelu_grad.__signature__ = _signature = _arguments.without_unknown(fast_gelu_grad)

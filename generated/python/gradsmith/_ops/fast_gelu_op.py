@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class FastGeluResult(NamedTuple):
@@ -81,5 +81,5 @@ def fast_gelu(
     )
 
 
-fast_gelu.__module__ = FastGeluResult.__module__ = "gradsmith"
+fast_gelu.__module__ = FastGeluResult.__module__ = _policy.__package__
 fast_gelu.__signature__ = _signature = _arguments.without_unknown(fast_gelu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GeGluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def ge_glu_grad(
     )
 
 
-ge_glu_grad.__module__ = GeGluGradResult.__module__ = "gradsmith"
+ge_glu_grad.__module__ = GeGluGradResult.__module__ = _policy.__package__
 ge_glu_grad.__signature__ = _signature = _arguments.without_unknown(ge_glu_grad)

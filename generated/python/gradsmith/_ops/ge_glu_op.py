@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GeGluResult(NamedTuple):
@@ -85,5 +85,5 @@ def ge_glu(
     )
 
 
-ge_glu.__module__ = GeGluResult.__module__ = "gradsmith"
+ge_glu.__module__ = GeGluResult.__module__ = _policy.__package__
 ge_glu.__signature__ = _signature = _arguments.without_unknown(ge_glu)

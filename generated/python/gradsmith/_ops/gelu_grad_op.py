@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GeluGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def gelu_grad(
     )
 
 
-gelu_grad.__module__ = GeluGradResult.__module__ = "gradsmith"
+gelu_grad.__module__ = GeluGradResult.__module__ = _policy.__package__
 gelu_grad.__signature__ = _signature = _arguments.without_unknown(gelu_grad)

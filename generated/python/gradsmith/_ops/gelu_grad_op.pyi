@@ -2,8 +2,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, Literal, NamedTuple, TypeAlias
 
-from gradsmith._policy import Context
-from gradsmith._typing import A as _A
+from .._policy import Context
+from .._typing import A as _A
 
 _Output: TypeAlias = Literal["dX"]
 

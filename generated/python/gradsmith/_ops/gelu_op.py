@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GeluResult(NamedTuple):
@@ -81,5 +81,5 @@ def gelu(
     )
 
 
-gelu.__module__ = GeluResult.__module__ = "gradsmith"
+gelu.__module__ = GeluResult.__module__ = _policy.__package__
 gelu.__signature__ = _signature = _arguments.without_unknown(gelu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GlobalAveragePoolGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def global_average_pool_grad(
     )
 
 
-global_average_pool_grad.__module__ = GlobalAveragePoolGradResult.__module__ = "gradsmith"
+global_average_pool_grad.__module__ = GlobalAveragePoolGradResult.__module__ = _policy.__package__
 global_average_pool_grad.__signature__ = _signature = _arguments.without_unknown(global_average_pool_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GlobalAveragePoolResult(NamedTuple):
@@ -81,5 +81,5 @@ def global_average_pool(
     )
 
 
-global_average_pool.__module__ = GlobalAveragePoolResult.__module__ = "gradsmith"
+global_average_pool.__module__ = GlobalAveragePoolResult.__module__ = _policy.__package__
 global_average_pool.__signature__ = _signature = _arguments.without_unknown(global_average_pool)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GlobalMaxPoolGradResult(NamedTuple):
@@ -91,5 +91,5 @@ def global_max_pool_grad(
     )
 
 
-global_max_pool_grad.__module__ = GlobalMaxPoolGradResult.__module__ = "gradsmith"
+global_max_pool_grad.__module__ = GlobalMaxPoolGradResult.__module__ = _policy.__package__
 global_max_pool_grad.__signature__ = _signature = _arguments.without_unknown(global_max_pool_grad)

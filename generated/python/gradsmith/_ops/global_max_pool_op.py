@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GlobalMaxPoolResult(NamedTuple):
@@ -82,5 +82,5 @@ def global_max_pool(
     )
 
 
-global_max_pool.__module__ = GlobalMaxPoolResult.__module__ = "gradsmith"
+global_max_pool.__module__ = GlobalMaxPoolResult.__module__ = _policy.__package__
 global_max_pool.__signature__ = _signature = _arguments.without_unknown(global_max_pool)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def glu_grad(
     )
 
 
-glu_grad.__module__ = GluGradResult.__module__ = "gradsmith"
+glu_grad.__module__ = GluGradResult.__module__ = _policy.__package__
 glu_grad.__signature__ = _signature = _arguments.without_unknown(glu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GluResult(NamedTuple):
@@ -85,5 +85,5 @@ def glu(
     )
 
 
-glu.__module__ = GluResult.__module__ = "gradsmith"
+glu.__module__ = GluResult.__module__ = _policy.__package__
 glu.__signature__ = _signature = _arguments.without_unknown(glu)

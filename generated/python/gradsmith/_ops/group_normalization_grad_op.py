@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GroupNormalizationGradResult(NamedTuple):
@@ -121,5 +121,5 @@ def group_normalization_grad(
     )
 
 
-group_normalization_grad.__module__ = GroupNormalizationGradResult.__module__ = "gradsmith"
+group_normalization_grad.__module__ = GroupNormalizationGradResult.__module__ = _policy.__package__
 group_normalization_grad.__signature__ = _signature = _arguments.without_unknown(group_normalization_grad)

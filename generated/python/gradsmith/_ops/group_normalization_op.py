@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class GroupNormalizationResult(NamedTuple):
@@ -116,5 +116,5 @@ def group_normalization(
     )
 
 
-group_normalization.__module__ = GroupNormalizationResult.__module__ = "gradsmith"
+group_normalization.__module__ = GroupNormalizationResult.__module__ = _policy.__package__
 group_normalization.__signature__ = _signature = _arguments.without_unknown(group_normalization)

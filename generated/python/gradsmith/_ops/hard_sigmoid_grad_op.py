@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class HardSigmoidGradResult(NamedTuple):
@@ -91,5 +91,5 @@ def hard_sigmoid_grad(
     )
 
 
-hard_sigmoid_grad.__module__ = HardSigmoidGradResult.__module__ = "gradsmith"
+hard_sigmoid_grad.__module__ = HardSigmoidGradResult.__module__ = _policy.__package__
 hard_sigmoid_grad.__signature__ = _signature = _arguments.without_unknown(hard_sigmoid_grad)

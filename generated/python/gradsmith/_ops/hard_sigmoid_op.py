@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class HardSigmoidResult(NamedTuple):
@@ -87,5 +87,5 @@ def hard_sigmoid(
     )
 
 
-hard_sigmoid.__module__ = HardSigmoidResult.__module__ = "gradsmith"
+hard_sigmoid.__module__ = HardSigmoidResult.__module__ = _policy.__package__
 hard_sigmoid.__signature__ = _signature = _arguments.without_unknown(hard_sigmoid)

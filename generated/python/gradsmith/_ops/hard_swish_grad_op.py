@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class HardSwishGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def hard_swish_grad(
     )
 
 
-hard_swish_grad.__module__ = HardSwishGradResult.__module__ = "gradsmith"
+hard_swish_grad.__module__ = HardSwishGradResult.__module__ = _policy.__package__
 hard_swish_grad.__signature__ = _signature = _arguments.without_unknown(hard_swish_grad)

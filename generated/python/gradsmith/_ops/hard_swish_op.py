@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class HardSwishResult(NamedTuple):
@@ -81,5 +81,5 @@ def hard_swish(
     )
 
 
-hard_swish.__module__ = HardSwishResult.__module__ = "gradsmith"
+hard_swish.__module__ = HardSwishResult.__module__ = _policy.__package__
 hard_swish.__signature__ = _signature = _arguments.without_unknown(hard_swish)

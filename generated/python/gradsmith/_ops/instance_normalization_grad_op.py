@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class InstanceNormalizationGradResult(NamedTuple):
@@ -118,5 +118,5 @@ def instance_normalization_grad(
     )
 
 
-instance_normalization_grad.__module__ = InstanceNormalizationGradResult.__module__ = "gradsmith"
+instance_normalization_grad.__module__ = InstanceNormalizationGradResult.__module__ = _policy.__package__
 instance_normalization_grad.__signature__ = _signature = _arguments.without_unknown(instance_normalization_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class InstanceNormalizationResult(NamedTuple):
@@ -113,5 +113,5 @@ def instance_normalization(
     )
 
 
-instance_normalization.__module__ = InstanceNormalizationResult.__module__ = "gradsmith"
+instance_normalization.__module__ = InstanceNormalizationResult.__module__ = _policy.__package__
 instance_normalization.__signature__ = _signature = _arguments.without_unknown(instance_normalization)

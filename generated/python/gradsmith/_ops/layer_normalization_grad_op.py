@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LayerNormalizationGradResult(NamedTuple):
@@ -122,5 +122,5 @@ def layer_normalization_grad(
     )
 
 
-layer_normalization_grad.__module__ = LayerNormalizationGradResult.__module__ = "gradsmith"
+layer_normalization_grad.__module__ = LayerNormalizationGradResult.__module__ = _policy.__package__
 layer_normalization_grad.__signature__ = _signature = _arguments.without_unknown(layer_normalization_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LayerNormalizationResult(NamedTuple):
@@ -115,5 +115,5 @@ def layer_normalization(
     )
 
 
-layer_normalization.__module__ = LayerNormalizationResult.__module__ = "gradsmith"
+layer_normalization.__module__ = LayerNormalizationResult.__module__ = _policy.__package__
 layer_normalization.__signature__ = _signature = _arguments.without_unknown(layer_normalization)

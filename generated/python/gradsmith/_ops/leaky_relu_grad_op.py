@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LeakyReluGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def leaky_relu_grad(
     )
 
 
-leaky_relu_grad.__module__ = LeakyReluGradResult.__module__ = "gradsmith"
+leaky_relu_grad.__module__ = LeakyReluGradResult.__module__ = _policy.__package__
 leaky_relu_grad.__signature__ = _signature = _arguments.without_unknown(leaky_relu_grad)

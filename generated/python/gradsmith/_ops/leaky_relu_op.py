@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LeakyReluResult(NamedTuple):
@@ -84,5 +84,5 @@ def leaky_relu(
     )
 
 
-leaky_relu.__module__ = LeakyReluResult.__module__ = "gradsmith"
+leaky_relu.__module__ = LeakyReluResult.__module__ = _policy.__package__
 leaky_relu.__signature__ = _signature = _arguments.without_unknown(leaky_relu)

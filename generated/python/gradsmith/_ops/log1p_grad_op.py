@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class Log1pGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def log1p_grad(
     )
 
 
-log1p_grad.__module__ = Log1pGradResult.__module__ = "gradsmith"
+log1p_grad.__module__ = Log1pGradResult.__module__ = _policy.__package__
 log1p_grad.__signature__ = _signature = _arguments.without_unknown(log1p_grad)

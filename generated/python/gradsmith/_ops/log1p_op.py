@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class Log1pResult(NamedTuple):
@@ -81,5 +81,5 @@ def log1p(
     )
 
 
-log1p.__module__ = Log1pResult.__module__ = "gradsmith"
+log1p.__module__ = Log1pResult.__module__ = _policy.__package__
 log1p.__signature__ = _signature = _arguments.without_unknown(log1p)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LogGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def log_grad(
     )
 
 
-log_grad.__module__ = LogGradResult.__module__ = "gradsmith"
+log_grad.__module__ = LogGradResult.__module__ = _policy.__package__
 log_grad.__signature__ = _signature = _arguments.without_unknown(log_grad)

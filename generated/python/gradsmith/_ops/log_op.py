@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LogResult(NamedTuple):
@@ -81,5 +81,5 @@ def log(
     )
 
 
-log.__module__ = LogResult.__module__ = "gradsmith"
+log.__module__ = LogResult.__module__ = _policy.__package__
 log.__signature__ = _signature = _arguments.without_unknown(log)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LogSoftmaxGradResult(NamedTuple):
@@ -92,5 +92,5 @@ def log_softmax_grad(
     )
 
 
-log_softmax_grad.__module__ = LogSoftmaxGradResult.__module__ = "gradsmith"
+log_softmax_grad.__module__ = LogSoftmaxGradResult.__module__ = _policy.__package__
 log_softmax_grad.__signature__ = _signature = _arguments.without_unknown(log_softmax_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LogSoftmaxResult(NamedTuple):
@@ -88,5 +88,5 @@ def log_softmax(
     )
 
 
-log_softmax.__module__ = LogSoftmaxResult.__module__ = "gradsmith"
+log_softmax.__module__ = LogSoftmaxResult.__module__ = _policy.__package__
 log_softmax.__signature__ = _signature = _arguments.without_unknown(log_softmax)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LpNormalizationGradResult(NamedTuple):
@@ -91,5 +91,5 @@ def lp_normalization_grad(
     )
 
 
-lp_normalization_grad.__module__ = LpNormalizationGradResult.__module__ = "gradsmith"
+lp_normalization_grad.__module__ = LpNormalizationGradResult.__module__ = _policy.__package__
 lp_normalization_grad.__signature__ = _signature = _arguments.without_unknown(lp_normalization_grad)

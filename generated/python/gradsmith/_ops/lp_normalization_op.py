@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class LpNormalizationResult(NamedTuple):
@@ -87,5 +87,5 @@ def lp_normalization(
     )
 
 
-lp_normalization.__module__ = LpNormalizationResult.__module__ = "gradsmith"
+lp_normalization.__module__ = LpNormalizationResult.__module__ = _policy.__package__
 lp_normalization.__signature__ = _signature = _arguments.without_unknown(lp_normalization)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MaxGradResult(NamedTuple):
@@ -98,5 +98,5 @@ def max_grad(
     )
 
 
-max_grad.__module__ = MaxGradResult.__module__ = "gradsmith"
+max_grad.__module__ = MaxGradResult.__module__ = _policy.__package__
 max_grad.__signature__ = _signature = _arguments.without_unknown(max_grad)

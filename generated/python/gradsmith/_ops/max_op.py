@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MaxResult(NamedTuple):
@@ -85,5 +85,5 @@ def max(
     )
 
 
-max.__module__ = MaxResult.__module__ = "gradsmith"
+max.__module__ = MaxResult.__module__ = _policy.__package__
 max.__signature__ = _signature = _arguments.without_unknown(max)

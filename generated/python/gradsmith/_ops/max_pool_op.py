@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MaxPoolResult(NamedTuple):
@@ -114,5 +114,5 @@ def max_pool(
     )
 
 
-max_pool.__module__ = MaxPoolResult.__module__ = "gradsmith"
+max_pool.__module__ = MaxPoolResult.__module__ = _policy.__package__
 max_pool.__signature__ = _signature = _arguments.without_unknown(max_pool)

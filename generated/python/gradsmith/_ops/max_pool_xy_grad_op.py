@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MaxPoolXYGradResult(NamedTuple):
@@ -112,5 +112,5 @@ def max_pool_xy_grad(
     )
 
 
-max_pool_xy_grad.__module__ = MaxPoolXYGradResult.__module__ = "gradsmith"
+max_pool_xy_grad.__module__ = MaxPoolXYGradResult.__module__ = _policy.__package__
 max_pool_xy_grad.__signature__ = _signature = _arguments.without_unknown(max_pool_xy_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MeanVarianceNormalizationGradResult(NamedTuple):
@@ -96,5 +96,5 @@ def mean_variance_normalization_grad(
     )
 
 
-mean_variance_normalization_grad.__module__ = MeanVarianceNormalizationGradResult.__module__ = "gradsmith"
+mean_variance_normalization_grad.__module__ = MeanVarianceNormalizationGradResult.__module__ = _policy.__package__
 mean_variance_normalization_grad.__signature__ = _signature = _arguments.without_unknown(mean_variance_normalization_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MeanVarianceNormalizationResult(NamedTuple):
@@ -100,5 +100,5 @@ def mean_variance_normalization(
     )
 
 
-mean_variance_normalization.__module__ = MeanVarianceNormalizationResult.__module__ = "gradsmith"
+mean_variance_normalization.__module__ = MeanVarianceNormalizationResult.__module__ = _policy.__package__
 mean_variance_normalization.__signature__ = _signature = _arguments.without_unknown(mean_variance_normalization)

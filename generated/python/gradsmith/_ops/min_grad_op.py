@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MinGradResult(NamedTuple):
@@ -98,5 +98,5 @@ def min_grad(
     )
 
 
-min_grad.__module__ = MinGradResult.__module__ = "gradsmith"
+min_grad.__module__ = MinGradResult.__module__ = _policy.__package__
 min_grad.__signature__ = _signature = _arguments.without_unknown(min_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MinResult(NamedTuple):
@@ -85,5 +85,5 @@ def min(
     )
 
 
-min.__module__ = MinResult.__module__ = "gradsmith"
+min.__module__ = MinResult.__module__ = _policy.__package__
 min.__signature__ = _signature = _arguments.without_unknown(min)

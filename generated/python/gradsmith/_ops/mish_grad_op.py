@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MishGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def mish_grad(
     )
 
 
-mish_grad.__module__ = MishGradResult.__module__ = "gradsmith"
+mish_grad.__module__ = MishGradResult.__module__ = _policy.__package__
 mish_grad.__signature__ = _signature = _arguments.without_unknown(mish_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MishResult(NamedTuple):
@@ -81,5 +81,5 @@ def mish(
     )
 
 
-mish.__module__ = MishResult.__module__ = "gradsmith"
+mish.__module__ = MishResult.__module__ = _policy.__package__
 mish.__signature__ = _signature = _arguments.without_unknown(mish)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MulGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def mul_grad(
     )
 
 
-mul_grad.__module__ = MulGradResult.__module__ = "gradsmith"
+mul_grad.__module__ = MulGradResult.__module__ = _policy.__package__
 mul_grad.__signature__ = _signature = _arguments.without_unknown(mul_grad)

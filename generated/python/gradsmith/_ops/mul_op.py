@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class MulResult(NamedTuple):
@@ -85,5 +85,5 @@ def mul(
     )
 
 
-mul.__module__ = MulResult.__module__ = "gradsmith"
+mul.__module__ = MulResult.__module__ = _policy.__package__
 mul.__signature__ = _signature = _arguments.without_unknown(mul)

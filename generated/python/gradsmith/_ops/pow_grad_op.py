@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class PowGradResult(NamedTuple):
@@ -98,5 +98,5 @@ def pow_grad(
     )
 
 
-pow_grad.__module__ = PowGradResult.__module__ = "gradsmith"
+pow_grad.__module__ = PowGradResult.__module__ = _policy.__package__
 pow_grad.__signature__ = _signature = _arguments.without_unknown(pow_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class PowResult(NamedTuple):
@@ -85,5 +85,5 @@ def pow(
     )
 
 
-pow.__module__ = PowResult.__module__ = "gradsmith"
+pow.__module__ = PowResult.__module__ = _policy.__package__
 pow.__signature__ = _signature = _arguments.without_unknown(pow)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class PReluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def prelu_grad(
     )
 
 
-prelu_grad.__module__ = PReluGradResult.__module__ = "gradsmith"
+prelu_grad.__module__ = PReluGradResult.__module__ = _policy.__package__
 prelu_grad.__signature__ = _signature = _arguments.without_unknown(prelu_grad)

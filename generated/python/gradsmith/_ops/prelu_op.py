@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class PReluResult(NamedTuple):
@@ -85,5 +85,5 @@ def prelu(
     )
 
 
-prelu.__module__ = PReluResult.__module__ = "gradsmith"
+prelu.__module__ = PReluResult.__module__ = _policy.__package__
 prelu.__signature__ = _signature = _arguments.without_unknown(prelu)

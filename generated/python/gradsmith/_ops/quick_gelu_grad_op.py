@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class QuickGeluGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def quick_gelu_grad(
     )
 
 
-quick_gelu_grad.__module__ = QuickGeluGradResult.__module__ = "gradsmith"
+quick_gelu_grad.__module__ = QuickGeluGradResult.__module__ = _policy.__package__
 quick_gelu_grad.__signature__ = _signature = _arguments.without_unknown(quick_gelu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class QuickGeluResult(NamedTuple):
@@ -84,5 +84,5 @@ def quick_gelu(
     )
 
 
-quick_gelu.__module__ = QuickGeluResult.__module__ = "gradsmith"
+quick_gelu.__module__ = QuickGeluResult.__module__ = _policy.__package__
 quick_gelu.__signature__ = _signature = _arguments.without_unknown(quick_gelu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReGluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def re_glu_grad(
     )
 
 
-re_glu_grad.__module__ = ReGluGradResult.__module__ = "gradsmith"
+re_glu_grad.__module__ = ReGluGradResult.__module__ = _policy.__package__
 re_glu_grad.__signature__ = _signature = _arguments.without_unknown(re_glu_grad)

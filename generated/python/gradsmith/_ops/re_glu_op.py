@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReGluResult(NamedTuple):
@@ -85,5 +85,5 @@ def re_glu(
     )
 
 
-re_glu.__module__ = ReGluResult.__module__ = "gradsmith"
+re_glu.__module__ = ReGluResult.__module__ = _policy.__package__
 re_glu.__signature__ = _signature = _arguments.without_unknown(re_glu)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReciprocalGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def reciprocal_grad(
     )
 
 
-reciprocal_grad.__module__ = ReciprocalGradResult.__module__ = "gradsmith"
+reciprocal_grad.__module__ = ReciprocalGradResult.__module__ = _policy.__package__
 reciprocal_grad.__signature__ = _signature = _arguments.without_unknown(reciprocal_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReciprocalResult(NamedTuple):
@@ -81,5 +81,5 @@ def reciprocal(
     )
 
 
-reciprocal.__module__ = ReciprocalResult.__module__ = "gradsmith"
+reciprocal.__module__ = ReciprocalResult.__module__ = _policy.__package__
 reciprocal.__signature__ = _signature = _arguments.without_unknown(reciprocal)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceL1GradResult(NamedTuple):
@@ -88,5 +88,5 @@ def reduce_l1_grad(
     )
 
 
-reduce_l1_grad.__module__ = ReduceL1GradResult.__module__ = "gradsmith"
+reduce_l1_grad.__module__ = ReduceL1GradResult.__module__ = _policy.__package__
 reduce_l1_grad.__signature__ = _signature = _arguments.without_unknown(reduce_l1_grad)

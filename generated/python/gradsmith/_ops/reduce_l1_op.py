@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceL1Result(NamedTuple):
@@ -84,5 +84,5 @@ def reduce_l1(
     )
 
 
-reduce_l1.__module__ = ReduceL1Result.__module__ = "gradsmith"
+reduce_l1.__module__ = ReduceL1Result.__module__ = _policy.__package__
 reduce_l1.__signature__ = _signature = _arguments.without_unknown(reduce_l1)

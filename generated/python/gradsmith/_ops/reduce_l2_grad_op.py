@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceL2GradResult(NamedTuple):
@@ -92,5 +92,5 @@ def reduce_l2_grad(
     )
 
 
-reduce_l2_grad.__module__ = ReduceL2GradResult.__module__ = "gradsmith"
+reduce_l2_grad.__module__ = ReduceL2GradResult.__module__ = _policy.__package__
 reduce_l2_grad.__signature__ = _signature = _arguments.without_unknown(reduce_l2_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceL2Result(NamedTuple):
@@ -84,5 +84,5 @@ def reduce_l2(
     )
 
 
-reduce_l2.__module__ = ReduceL2Result.__module__ = "gradsmith"
+reduce_l2.__module__ = ReduceL2Result.__module__ = _policy.__package__
 reduce_l2.__signature__ = _signature = _arguments.without_unknown(reduce_l2)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceLogSumExpGradResult(NamedTuple):
@@ -92,5 +92,5 @@ def reduce_log_sum_exp_grad(
     )
 
 
-reduce_log_sum_exp_grad.__module__ = ReduceLogSumExpGradResult.__module__ = "gradsmith"
+reduce_log_sum_exp_grad.__module__ = ReduceLogSumExpGradResult.__module__ = _policy.__package__
 reduce_log_sum_exp_grad.__signature__ = _signature = _arguments.without_unknown(reduce_log_sum_exp_grad)

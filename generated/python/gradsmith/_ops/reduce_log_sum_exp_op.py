@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceLogSumExpResult(NamedTuple):
@@ -84,5 +84,5 @@ def reduce_log_sum_exp(
     )
 
 
-reduce_log_sum_exp.__module__ = ReduceLogSumExpResult.__module__ = "gradsmith"
+reduce_log_sum_exp.__module__ = ReduceLogSumExpResult.__module__ = _policy.__package__
 reduce_log_sum_exp.__signature__ = _signature = _arguments.without_unknown(reduce_log_sum_exp)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceMeanGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def reduce_mean_grad(
     )
 
 
-reduce_mean_grad.__module__ = ReduceMeanGradResult.__module__ = "gradsmith"
+reduce_mean_grad.__module__ = ReduceMeanGradResult.__module__ = _policy.__package__
 reduce_mean_grad.__signature__ = _signature = _arguments.without_unknown(reduce_mean_grad)

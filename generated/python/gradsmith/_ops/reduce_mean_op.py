@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceMeanResult(NamedTuple):
@@ -84,5 +84,5 @@ def reduce_mean(
     )
 
 
-reduce_mean.__module__ = ReduceMeanResult.__module__ = "gradsmith"
+reduce_mean.__module__ = ReduceMeanResult.__module__ = _policy.__package__
 reduce_mean.__signature__ = _signature = _arguments.without_unknown(reduce_mean)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceSumGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def reduce_sum_grad(
     )
 
 
-reduce_sum_grad.__module__ = ReduceSumGradResult.__module__ = "gradsmith"
+reduce_sum_grad.__module__ = ReduceSumGradResult.__module__ = _policy.__package__
 reduce_sum_grad.__signature__ = _signature = _arguments.without_unknown(reduce_sum_grad)

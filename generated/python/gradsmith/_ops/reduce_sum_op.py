@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReduceSumResult(NamedTuple):
@@ -84,5 +84,5 @@ def reduce_sum(
     )
 
 
-reduce_sum.__module__ = ReduceSumResult.__module__ = "gradsmith"
+reduce_sum.__module__ = ReduceSumResult.__module__ = _policy.__package__
 reduce_sum.__signature__ = _signature = _arguments.without_unknown(reduce_sum)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReluGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def relu_grad(
     )
 
 
-relu_grad.__module__ = ReluGradResult.__module__ = "gradsmith"
+relu_grad.__module__ = ReluGradResult.__module__ = _policy.__package__
 relu_grad.__signature__ = _signature = _arguments.without_unknown(relu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ReluResult(NamedTuple):
@@ -81,5 +81,5 @@ def relu(
     )
 
 
-relu.__module__ = ReluResult.__module__ = "gradsmith"
+relu.__module__ = ReluResult.__module__ = _policy.__package__
 relu.__signature__ = _signature = _arguments.without_unknown(relu)

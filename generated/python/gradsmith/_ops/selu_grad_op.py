@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SeluGradResult(NamedTuple):
@@ -91,5 +91,5 @@ def selu_grad(
     )
 
 
-selu_grad.__module__ = SeluGradResult.__module__ = "gradsmith"
+selu_grad.__module__ = SeluGradResult.__module__ = _policy.__package__
 selu_grad.__signature__ = _signature = _arguments.without_unknown(selu_grad)

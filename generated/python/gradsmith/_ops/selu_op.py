@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SeluResult(NamedTuple):
@@ -87,5 +87,5 @@ def selu(
     )
 
 
-selu.__module__ = SeluResult.__module__ = "gradsmith"
+selu.__module__ = SeluResult.__module__ = _policy.__package__
 selu.__signature__ = _signature = _arguments.without_unknown(selu)

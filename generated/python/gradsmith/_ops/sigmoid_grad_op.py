@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SigmoidGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def sigmoid_grad(
     )
 
 
-sigmoid_grad.__module__ = SigmoidGradResult.__module__ = "gradsmith"
+sigmoid_grad.__module__ = SigmoidGradResult.__module__ = _policy.__package__
 sigmoid_grad.__signature__ = _signature = _arguments.without_unknown(sigmoid_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SigmoidResult(NamedTuple):
@@ -81,5 +81,5 @@ def sigmoid(
     )
 
 
-sigmoid.__module__ = SigmoidResult.__module__ = "gradsmith"
+sigmoid.__module__ = SigmoidResult.__module__ = _policy.__package__
 sigmoid.__signature__ = _signature = _arguments.without_unknown(sigmoid)

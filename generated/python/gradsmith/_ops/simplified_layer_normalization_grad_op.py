@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SimplifiedLayerNormalizationGradResult(NamedTuple):
@@ -109,5 +109,5 @@ def simplified_layer_normalization_grad(
     )
 
 
-simplified_layer_normalization_grad.__module__ = SimplifiedLayerNormalizationGradResult.__module__ = "gradsmith"
+simplified_layer_normalization_grad.__module__ = SimplifiedLayerNormalizationGradResult.__module__ = _policy.__package__
 simplified_layer_normalization_grad.__signature__ = _signature = _arguments.without_unknown(simplified_layer_normalization_grad)

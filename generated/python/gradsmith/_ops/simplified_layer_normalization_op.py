@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SimplifiedLayerNormalizationResult(NamedTuple):
@@ -104,5 +104,5 @@ def simplified_layer_normalization(
     )
 
 
-simplified_layer_normalization.__module__ = SimplifiedLayerNormalizationResult.__module__ = "gradsmith"
+simplified_layer_normalization.__module__ = SimplifiedLayerNormalizationResult.__module__ = _policy.__package__
 simplified_layer_normalization.__signature__ = _signature = _arguments.without_unknown(simplified_layer_normalization)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SinGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def sin_grad(
     )
 
 
-sin_grad.__module__ = SinGradResult.__module__ = "gradsmith"
+sin_grad.__module__ = SinGradResult.__module__ = _policy.__package__
 sin_grad.__signature__ = _signature = _arguments.without_unknown(sin_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SinResult(NamedTuple):
@@ -81,5 +81,5 @@ def sin(
     )
 
 
-sin.__module__ = SinResult.__module__ = "gradsmith"
+sin.__module__ = SinResult.__module__ = _policy.__package__
 sin.__signature__ = _signature = _arguments.without_unknown(sin)

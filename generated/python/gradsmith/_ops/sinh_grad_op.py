@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SinhGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def sinh_grad(
     )
 
 
-sinh_grad.__module__ = SinhGradResult.__module__ = "gradsmith"
+sinh_grad.__module__ = SinhGradResult.__module__ = _policy.__package__
 sinh_grad.__signature__ = _signature = _arguments.without_unknown(sinh_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SinhResult(NamedTuple):
@@ -81,5 +81,5 @@ def sinh(
     )
 
 
-sinh.__module__ = SinhResult.__module__ = "gradsmith"
+sinh.__module__ = SinhResult.__module__ = _policy.__package__
 sinh.__signature__ = _signature = _arguments.without_unknown(sinh)

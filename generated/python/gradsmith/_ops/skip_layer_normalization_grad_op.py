@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SkipLayerNormalizationGradResult(NamedTuple):
@@ -117,5 +117,5 @@ def skip_layer_normalization_grad(
     )
 
 
-skip_layer_normalization_grad.__module__ = SkipLayerNormalizationGradResult.__module__ = "gradsmith"
+skip_layer_normalization_grad.__module__ = SkipLayerNormalizationGradResult.__module__ = _policy.__package__
 skip_layer_normalization_grad.__signature__ = _signature = _arguments.without_unknown(skip_layer_normalization_grad)

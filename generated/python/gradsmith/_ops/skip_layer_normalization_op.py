@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SkipLayerNormalizationResult(NamedTuple):
@@ -125,5 +125,5 @@ def skip_layer_normalization(
     )
 
 
-skip_layer_normalization.__module__ = SkipLayerNormalizationResult.__module__ = "gradsmith"
+skip_layer_normalization.__module__ = SkipLayerNormalizationResult.__module__ = _policy.__package__
 skip_layer_normalization.__signature__ = _signature = _arguments.without_unknown(skip_layer_normalization)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxCrossEntropyLossGradResult(NamedTuple):
@@ -102,5 +102,5 @@ def softmax_cross_entropy_loss_grad(
     )
 
 
-softmax_cross_entropy_loss_grad.__module__ = SoftmaxCrossEntropyLossGradResult.__module__ = "gradsmith"
+softmax_cross_entropy_loss_grad.__module__ = SoftmaxCrossEntropyLossGradResult.__module__ = _policy.__package__
 softmax_cross_entropy_loss_grad.__signature__ = _signature = _arguments.without_unknown(softmax_cross_entropy_loss_grad)

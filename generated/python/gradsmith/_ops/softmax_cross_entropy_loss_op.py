@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxCrossEntropyLossResult(NamedTuple):
@@ -107,5 +107,5 @@ def softmax_cross_entropy_loss(
     )
 
 
-softmax_cross_entropy_loss.__module__ = SoftmaxCrossEntropyLossResult.__module__ = "gradsmith"
+softmax_cross_entropy_loss.__module__ = SoftmaxCrossEntropyLossResult.__module__ = _policy.__package__
 softmax_cross_entropy_loss.__signature__ = _signature = _arguments.without_unknown(softmax_cross_entropy_loss)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxCrossEntropyWithLabelsGradResult(NamedTuple):
@@ -107,5 +107,5 @@ def softmax_cross_entropy_with_labels_grad(
     )
 
 
-softmax_cross_entropy_with_labels_grad.__module__ = SoftmaxCrossEntropyWithLabelsGradResult.__module__ = "gradsmith"
+softmax_cross_entropy_with_labels_grad.__module__ = SoftmaxCrossEntropyWithLabelsGradResult.__module__ = _policy.__package__
 softmax_cross_entropy_with_labels_grad.__signature__ = _signature = _arguments.without_unknown(softmax_cross_entropy_with_labels_grad)

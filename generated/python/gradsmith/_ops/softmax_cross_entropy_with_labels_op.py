@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxCrossEntropyWithLabelsResult(NamedTuple):
@@ -112,5 +112,5 @@ def softmax_cross_entropy_with_labels(
     )
 
 
-softmax_cross_entropy_with_labels.__module__ = SoftmaxCrossEntropyWithLabelsResult.__module__ = "gradsmith"
+softmax_cross_entropy_with_labels.__module__ = SoftmaxCrossEntropyWithLabelsResult.__module__ = _policy.__package__
 softmax_cross_entropy_with_labels.__signature__ = _signature = _arguments.without_unknown(softmax_cross_entropy_with_labels)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxGradResult(NamedTuple):
@@ -92,5 +92,5 @@ def softmax_grad(
     )
 
 
-softmax_grad.__module__ = SoftmaxGradResult.__module__ = "gradsmith"
+softmax_grad.__module__ = SoftmaxGradResult.__module__ = _policy.__package__
 softmax_grad.__signature__ = _signature = _arguments.without_unknown(softmax_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftmaxResult(NamedTuple):
@@ -88,5 +88,5 @@ def softmax(
     )
 
 
-softmax.__module__ = SoftmaxResult.__module__ = "gradsmith"
+softmax.__module__ = SoftmaxResult.__module__ = _policy.__package__
 softmax.__signature__ = _signature = _arguments.without_unknown(softmax)

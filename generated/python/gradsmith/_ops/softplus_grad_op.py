@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftplusGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def softplus_grad(
     )
 
 
-softplus_grad.__module__ = SoftplusGradResult.__module__ = "gradsmith"
+softplus_grad.__module__ = SoftplusGradResult.__module__ = _policy.__package__
 softplus_grad.__signature__ = _signature = _arguments.without_unknown(softplus_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftplusResult(NamedTuple):
@@ -81,5 +81,5 @@ def softplus(
     )
 
 
-softplus.__module__ = SoftplusResult.__module__ = "gradsmith"
+softplus.__module__ = SoftplusResult.__module__ = _policy.__package__
 softplus.__signature__ = _signature = _arguments.without_unknown(softplus)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftsignGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def softsign_grad(
     )
 
 
-softsign_grad.__module__ = SoftsignGradResult.__module__ = "gradsmith"
+softsign_grad.__module__ = SoftsignGradResult.__module__ = _policy.__package__
 softsign_grad.__signature__ = _signature = _arguments.without_unknown(softsign_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SoftsignResult(NamedTuple):
@@ -81,5 +81,5 @@ def softsign(
     )
 
 
-softsign.__module__ = SoftsignResult.__module__ = "gradsmith"
+softsign.__module__ = SoftsignResult.__module__ = _policy.__package__
 softsign.__signature__ = _signature = _arguments.without_unknown(softsign)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SqrtGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def sqrt_grad(
     )
 
 
-sqrt_grad.__module__ = SqrtGradResult.__module__ = "gradsmith"
+sqrt_grad.__module__ = SqrtGradResult.__module__ = _policy.__package__
 sqrt_grad.__signature__ = _signature = _arguments.without_unknown(sqrt_grad)

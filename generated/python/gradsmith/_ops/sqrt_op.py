@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SqrtResult(NamedTuple):
@@ -81,5 +81,5 @@ def sqrt(
     )
 
 
-sqrt.__module__ = SqrtResult.__module__ = "gradsmith"
+sqrt.__module__ = SqrtResult.__module__ = _policy.__package__
 sqrt.__signature__ = _signature = _arguments.without_unknown(sqrt)

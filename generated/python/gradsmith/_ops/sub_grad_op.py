@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SubGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def sub_grad(
     )
 
 
-sub_grad.__module__ = SubGradResult.__module__ = "gradsmith"
+sub_grad.__module__ = SubGradResult.__module__ = _policy.__package__
 sub_grad.__signature__ = _signature = _arguments.without_unknown(sub_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SubResult(NamedTuple):
@@ -85,5 +85,5 @@ def sub(
     )
 
 
-sub.__module__ = SubResult.__module__ = "gradsmith"
+sub.__module__ = SubResult.__module__ = _policy.__package__
 sub.__signature__ = _signature = _arguments.without_unknown(sub)

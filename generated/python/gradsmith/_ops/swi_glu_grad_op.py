@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SwiGluGradResult(NamedTuple):
@@ -97,5 +97,5 @@ def swi_glu_grad(
     )
 
 
-swi_glu_grad.__module__ = SwiGluGradResult.__module__ = "gradsmith"
+swi_glu_grad.__module__ = SwiGluGradResult.__module__ = _policy.__package__
 swi_glu_grad.__signature__ = _signature = _arguments.without_unknown(swi_glu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SwiGluResult(NamedTuple):
@@ -85,5 +85,5 @@ def swi_glu(
     )
 
 
-swi_glu.__module__ = SwiGluResult.__module__ = "gradsmith"
+swi_glu.__module__ = SwiGluResult.__module__ = _policy.__package__
 swi_glu.__signature__ = _signature = _arguments.without_unknown(swi_glu)

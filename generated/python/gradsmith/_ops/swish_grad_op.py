@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SwishGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def swish_grad(
     )
 
 
-swish_grad.__module__ = SwishGradResult.__module__ = "gradsmith"
+swish_grad.__module__ = SwishGradResult.__module__ = _policy.__package__
 swish_grad.__signature__ = _signature = _arguments.without_unknown(swish_grad)

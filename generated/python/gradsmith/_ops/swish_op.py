@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class SwishResult(NamedTuple):
@@ -84,5 +84,5 @@ def swish(
     )
 
 
-swish.__module__ = SwishResult.__module__ = "gradsmith"
+swish.__module__ = SwishResult.__module__ = _policy.__package__
 swish.__signature__ = _signature = _arguments.without_unknown(swish)

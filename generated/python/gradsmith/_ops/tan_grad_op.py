@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class TanGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def tan_grad(
     )
 
 
-tan_grad.__module__ = TanGradResult.__module__ = "gradsmith"
+tan_grad.__module__ = TanGradResult.__module__ = _policy.__package__
 tan_grad.__signature__ = _signature = _arguments.without_unknown(tan_grad)

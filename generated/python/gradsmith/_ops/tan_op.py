@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class TanResult(NamedTuple):
@@ -81,5 +81,5 @@ def tan(
     )
 
 
-tan.__module__ = TanResult.__module__ = "gradsmith"
+tan.__module__ = TanResult.__module__ = _policy.__package__
 tan.__signature__ = _signature = _arguments.without_unknown(tan)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class TanhGradResult(NamedTuple):
@@ -85,5 +85,5 @@ def tanh_grad(
     )
 
 
-tanh_grad.__module__ = TanhGradResult.__module__ = "gradsmith"
+tanh_grad.__module__ = TanhGradResult.__module__ = _policy.__package__
 tanh_grad.__signature__ = _signature = _arguments.without_unknown(tanh_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class TanhResult(NamedTuple):
@@ -81,5 +81,5 @@ def tanh(
     )
 
 
-tanh.__module__ = TanhResult.__module__ = "gradsmith"
+tanh.__module__ = TanhResult.__module__ = _policy.__package__
 tanh.__signature__ = _signature = _arguments.without_unknown(tanh)

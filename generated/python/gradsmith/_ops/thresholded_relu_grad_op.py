@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ThresholdedReluGradResult(NamedTuple):
@@ -88,5 +88,5 @@ def thresholded_relu_grad(
     )
 
 
-thresholded_relu_grad.__module__ = ThresholdedReluGradResult.__module__ = "gradsmith"
+thresholded_relu_grad.__module__ = ThresholdedReluGradResult.__module__ = _policy.__package__
 thresholded_relu_grad.__signature__ = _signature = _arguments.without_unknown(thresholded_relu_grad)

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class ThresholdedReluResult(NamedTuple):
@@ -84,5 +84,5 @@ def thresholded_relu(
     )
 
 
-thresholded_relu.__module__ = ThresholdedReluResult.__module__ = "gradsmith"
+thresholded_relu.__module__ = ThresholdedReluResult.__module__ = _policy.__package__
 thresholded_relu.__signature__ = _signature = _arguments.without_unknown(thresholded_relu)

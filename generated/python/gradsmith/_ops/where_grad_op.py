@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class WhereGradResult(NamedTuple):
@@ -101,5 +101,5 @@ def where_grad(
     )
 
 
-where_grad.__module__ = WhereGradResult.__module__ = "gradsmith"
+where_grad.__module__ = WhereGradResult.__module__ = _policy.__package__
 where_grad.__signature__ = _signature = _arguments.without_unknown(where_grad)

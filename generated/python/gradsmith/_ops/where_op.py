@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from gradsmith import _arguments, _core, _policy
+from .. import _arguments, _core, _policy
 
 
 class WhereResult(NamedTuple):
@@ -89,5 +89,5 @@ def where(
     )
 
 
-where.__module__ = WhereResult.__module__ = "gradsmith"
+where.__module__ = WhereResult.__module__ = _policy.__package__
 where.__signature__ = _signature = _arguments.without_unknown(where)
