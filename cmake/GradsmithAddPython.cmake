@@ -34,9 +34,11 @@ function(gradsmith_install_python library)
   cmake_path(GET package FILENAME name)
   set(folder "${ARG_DESTINATION}/${name}")
   install(TARGETS ${library}_python LIBRARY DESTINATION "${folder}" COMPONENT ${ARG_COMPONENT})
-  foreach(kind IN ITEMS package generated)
-    install(DIRECTORY "${${kind}}/" DESTINATION "${folder}" COMPONENT ${ARG_COMPONENT}
-            FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+  set(links REGEX "${name}/(_ops|torch[.]pyi)$" EXCLUDE) # to what is generated
+  foreach(from IN ITEMS package generated)
+    install(DIRECTORY "${${from}}/" DESTINATION "${folder}" COMPONENT ${ARG_COMPONENT}
+            FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE ${links})
+    set(links "")
   endforeach()
 endfunction()
 
@@ -73,30 +75,52 @@ function(_gradsmith_check_name_of_package library namespace)
   endif()
 endfunction()
 
+# What the modules of all libraries share, compiled once, in the way in which nanobind compiles the first of them.
+function(_gradsmith_compile_binding module)
+  if(TARGET gradsmith_python_binding)
+    return()
+  endif()
+  gradsmith_glob(sources "${GRADSMITH_PYTHON_DIR}" src/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/(module|table)[.]cc$")
+  add_library(gradsmith_python_binding OBJECT EXCLUDE_FROM_ALL ${sources})
+  foreach(property IN ITEMS COMPILE_OPTIONS CXX_VISIBILITY_PRESET INCLUDE_DIRECTORIES LINK_LIBRARIES)
+    get_target_property(value ${module} ${property})
+    if(value)
+      set_property(TARGET gradsmith_python_binding PROPERTY ${property} "${value}")
+    endif()
+  endforeach()
+  get_target_property(definitions ${module} COMPILE_DEFINITIONS)
+  list(FILTER definitions EXCLUDE REGEX "^(GRADSMITH|NB_DOMAIN)")
+  set_target_properties(
+    gradsmith_python_binding PROPERTIES COMPILE_DEFINITIONS "${definitions}" POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(gradsmith_python_binding PRIVATE cxx_std_20)
+  target_link_libraries(gradsmith_python_binding PRIVATE gradsmith::gradsmith)
+endfunction()
+
 # _gradsmith_add_python_of_ops(<library> <namespace> <generated>)
 #
-# Adds the Python package of a library, whose generated part is in a folder, to python/ in the build folder.
+# Adds the Python package of a library, whose generated part is in a folder, to python/ in the build folder. nanobind is
+# known to the caller.
 function(_gradsmith_add_python_of_ops library namespace generated)
-  _gradsmith_find_nanobind(${library})
-  _gradsmith_check_name_of_package(${library} "${namespace}")
-
-  gradsmith_glob(sources "${GRADSMITH_PYTHON_DIR}" src/*.cc)
   # Types of C++ are known to nanobind by their names, which are the same in each such module, so each has its domain.
+  set(CMAKE_UNITY_BUILD ON) # a third of the time, for what nanobind has to be compiled of as well
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
   nanobind_add_module(
-    ${library}_python STABLE_ABI NOMINSIZE NB_SUPPRESS_WARNINGS NB_DOMAIN ${namespace} ${sources})
+    ${library}_python STABLE_ABI NOMINSIZE NB_SUPPRESS_WARNINGS NB_DOMAIN ${namespace}
+    "${GRADSMITH_PYTHON_DIR}/src/module.cc" "${GRADSMITH_PYTHON_DIR}/src/table.cc")
   set(package "${CMAKE_BINARY_DIR}/python/${namespace}")
   set_target_properties(
     ${library}_python
     PROPERTIES OUTPUT_NAME _core
                LIBRARY_OUTPUT_DIRECTORY "$<1:${package}>"
-               UNITY_BUILD ON
-               UNITY_BUILD_BATCH_SIZE 0
                GRADSMITH_PACKAGE "${package}"
                GRADSMITH_GENERATED "${generated}")
   target_compile_features(${library}_python PRIVATE cxx_std_20)
   target_compile_definitions(
     ${library}_python PRIVATE "GRADSMITH_PYTHON_OPS=\"${namespace}/ops.h\"" "GRADSMITH_PYTHON_NAMESPACE=${namespace}")
   target_include_directories(${library}_python PRIVATE "${GRADSMITH_RUNTIME_DIR}")
+  _gradsmith_compile_binding(${library}_python)
+  target_sources(${library}_python PRIVATE "$<TARGET_OBJECTS:gradsmith_python_binding>")
   target_link_libraries(${library}_python PRIVATE ${library})
   # Such modules share a process: none is to find another's variables in place of its own.
   if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND NOT APPLE)

@@ -29,11 +29,22 @@ except ModuleNotFoundError as missing:
 print(gradsmith.__file__)
 """
 
+TOGETHER = """
+from array import array
+import gradsmith, otherlib
+x = array("f", [-1, 2])
+print(otherlib.cube(x).Y.tolist(), gradsmith.relu(x).Y.tolist())
+try:
+    gradsmith.relu(x, context=otherlib.Context())
+except TypeError as error:
+    print(str(error).rpartition("; ")[2])
+"""
+
 CMAKE = """
 cmake_minimum_required(VERSION 3.25)
 project(p LANGUAGES CXX)
 find_package(gradsmith REQUIRED)
-gradsmith_add_ops(otherlib SCHEMA other_ops.yaml)
+gradsmith_add_ops(otherlib SCHEMA other_ops.yaml PYTHON)
 add_executable(main main.cc)
 target_link_libraries(main PRIVATE otherlib)
 """
@@ -89,7 +100,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_it_brings_the_cmake_package(site: Path, tmp_path: Path) -> None:
-    """A library of own operators, with what the wheel holds and nothing else."""
+    """A library of own operators, with what the wheel holds and nothing else; its Python package beside gradsmith."""
     found = subprocess.run(
         [sys.executable, "-c", "import gradsmith; print(gradsmith.get_cmake_dir())"],
         env={**clean_environment(), "PYTHONPATH": str(site)},
@@ -106,6 +117,14 @@ def test_it_brings_the_cmake_package(site: Path, tmp_path: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(tmp_path / "build")], check=True, stdout=subprocess.DEVNULL)
     assert subprocess.run([str(tmp_path / "build/main")], check=False).returncode == 0
+    told = subprocess.run(
+        [sys.executable, "-c", TOGETHER],
+        env={**clean_environment(), "PYTHONPATH": os.pathsep.join([str(site), str(tmp_path / "build/python")])},
+        check=True,
+        text=True,
+        capture_output=True,
+    ).stdout
+    assert told == "[-1.0, 8.0] [0.0, 2.0]\nexpected a gradsmith.Context\n"
 
 
 def test_the_version_is_cmakes(wheel: Path) -> None:
