@@ -1,5 +1,6 @@
 # Operators of a project that finds the installed package. gradsmith-config.cmake includes this and says where the
-# package's files are: GRADSMITH_CODEGEN_DIR, GRADSMITH_TEMPLATES_DIR, GRADSMITH_RUNTIME_DIR, GRADSMITH_TESTS_DIR, GRADSMITH_PYTHON_DIR.
+# package's files are: GRADSMITH_CODEGEN_DIR, GRADSMITH_TEMPLATES_DIR, GRADSMITH_RUNTIME_DIR, GRADSMITH_TESTS_DIR,
+# GRADSMITH_PYTHON_DIR.
 include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/GradsmithAddPython.cmake")
