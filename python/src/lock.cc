@@ -20,8 +20,11 @@ std::string& PackageName() {
 }
 
 nb::object ImportPython(const char* module, const char* name) {
-  const std::string whole = PackageName() + "." + module;
-  PyObject* const found = InPython([&whole] { return PyImport_ImportModule(whole.c_str()); });
+  const nb::object whole = nb::steal(PyUnicode_FromFormat("%s.%s", PackageName().c_str(), module));
+  if (!whole.is_valid()) {
+    throw nb::python_error();
+  }
+  PyObject* const found = InPython([&whole] { return PyImport_Import(whole.ptr()); });
   if (found == nullptr) {
     throw nb::python_error();
   }
