@@ -153,7 +153,7 @@ class _Shapes:
             rule=old.rule and replace(old.rule, arguments=tuple(map(self._renamed, old.rule.arguments))),
         )
         if not was.length_of and not new.length_of:
-            _compare_range(f"length of {name}", _length(was), _length(new), new.at("length").line, found)
+            _compare_lengths(name, was, new, found)
         for key in ("length_of", "broadcast_to", "multiple_of"):  # which bind calls
             _compare_bond(f"{key} of {name}", getattr(was, key), getattr(new, key), new.at(key).line, found)
         for key in ("length_axis", "given_by"):
@@ -176,8 +176,23 @@ def _compare_bond(what: str, was: str, now: str, line: int, found: Findings) -> 
         found.either(not now, f"{what} is {now or 'gone'}, was {was or 'not there'}", line)
 
 
-def _length(symbol: Symbol) -> tuple[float, float]:
-    return symbol.min_length, symbol.max_length
+def _compare_lengths(name: str, old: Symbol, new: Symbol, found: Findings) -> None:
+    """Those where an attribute is true are the same as where it is false, if nothing else is said."""
+    _compare_range(f"length of {name}", *_lengths(old, new, condition=False), new.at("length").line, found)
+    conditions = [one.length_if.attribute for one in (old, new) if one.length_if]
+    if not conditions:
+        return
+    if len(set(conditions)) > 1:
+        before, after = conditions
+        found.breaking(f"length of {name} hangs on '{after}', was on '{before}'", new.at("length_if").line)
+        return
+    what = f"length of {name} where '{conditions[0]}' is true"
+    line = new.at("length_if" if new.length_if else "length").line
+    _compare_range(what, *_lengths(old, new, condition=True), line, found)
+
+
+def _lengths(old: Symbol, new: Symbol, *, condition: bool) -> tuple[tuple[float, float], tuple[float, float]]:
+    return old.lengths(condition), new.lengths(condition)
 
 
 # ----------------------------------------------------------------------------------------------------

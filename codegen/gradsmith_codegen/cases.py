@@ -156,10 +156,21 @@ class _Evaluation:
         symbol = self._symbols[name]
         if symbol.length_axis:
             return self._axes.get(symbol.length_axis)
-        fixed = symbol.min_length if symbol.min_length == symbol.max_length else None
+        least, most = self._lengths_of(symbol)
+        fixed = least if least == most else None
         root = symbol.length_of or name
         alike = [one.name for one in self._op.symbols if root in (one.name, one.length_of)]
         return next((len(self._dims(one)) for one in alike if one in self._values), fixed)
+
+    def _lengths_of(self, symbol: Symbol) -> tuple[int, int]:
+        """What the schema says of a list's length with the case's attributes."""
+        return symbol.lengths(bool(symbol.length_if and self._attributes.get(symbol.length_if.attribute)))
+
+    def _condition_of(self, tensor: Tensor) -> str:
+        """What lengths of a shape hang on, for messages."""
+        lists = [self._symbols[dim.symbol] for dim in tensor.shape.lists]
+        names = dict.fromkeys([one.length_if.attribute for one in lists if one.length_if])
+        return "".join([f" where '{one}' is {str(bool(self._attributes.get(one))).lower()}" for one in names])
 
     def _bind(self, tensor: Tensor, shape: Dims) -> None:
         """Matches a shape with the declared one: free symbols take its dims, bound ones must agree."""
@@ -193,12 +204,11 @@ class _Evaluation:
         single = len(tensor.shape) - len(tensor.shape.lists)
         rest = len(shape) - single - sum([length or 0 for length in known.values()])
         lengths = {name: rest if length is None else length for name, length in known.items()}
-        fits = all(
-            self._symbols[name].min_length <= length <= self._symbols[name].max_length
-            for name, length in lengths.items()
-        )
+        bounds = {name: self._lengths_of(self._symbols[name]) for name in lengths}
+        fits = all(bounds[name][0] <= length <= bounds[name][1] for name, length in lengths.items())
         if not fits or single + sum(lengths.values()) != len(shape):
-            message = f"'{tensor.name}' is {tensor.shape_text} and cannot have rank {len(shape)}"
+            is_so = f"is {tensor.shape_text}{self._condition_of(tensor)}"
+            message = f"'{tensor.name}' {is_so} and cannot have rank {len(shape)}"
             raise Problem(Impossible.RANK, message, tensor.name)
         return lengths
 
@@ -208,7 +218,7 @@ class _Evaluation:
         for dim in tensor.shape:
             if dim.is_list:
                 symbol = self._symbols[dim.symbol]
-                minimum, maximum = symbol.min_length, symbol.max_length
+                minimum, maximum = self._lengths_of(symbol)
                 bound = next((name for name in (symbol.name, symbol.length_of) if name in self._values), "")
                 if symbol.length_axis in self._axes:
                     minimum = maximum = self._axes[symbol.length_axis]
@@ -218,7 +228,8 @@ class _Evaluation:
         fixed = len(shape) - list_length
         if not minimum <= list_length <= maximum:
             ranks = str(fixed + minimum) if minimum == maximum else f"{fixed + minimum} to {fixed + maximum}"
-            message = f"'{tensor.name}' is {tensor.shape_text} and must have rank {ranks}, not {len(shape)}"
+            is_so = f"is {tensor.shape_text}{self._condition_of(tensor)}"
+            message = f"'{tensor.name}' {is_so} and must have rank {ranks}, not {len(shape)}"
             raise Problem(Impossible.RANK, message, tensor.name, origin)
 
     def _bind_quotient(self, tensor: Tensor, dim: Dim, size: int) -> None:
@@ -273,7 +284,7 @@ class _Evaluation:
         if not isinstance(value, tuple) or not value:
             return
         length = self._known_length(symbol.name)
-        least, most = (symbol.min_length, symbol.max_length) if length is None else (length, length)
+        least, most = self._lengths_of(symbol) if length is None else (length, length)
         fits = least <= len(value) <= most
         known = cast(Dims, self._values.setdefault(symbol.name, cast(Dims, value)))
         if not fits or known != value:

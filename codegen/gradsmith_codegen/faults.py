@@ -371,8 +371,8 @@ def bad_dim(text: str) -> str:
 
 @fault("G027")
 def bad_length(text: str, expected: str) -> str:
-    """A length does not read as one: a number, `[min, max]` or a list symbol for a symbol of `dims`; a list
-    symbol or a multiple of it, `2 * D`, for an attribute."""
+    """A length does not read as one: a number, `[min, max]` or a list symbol for a symbol of `dims`, one of
+    the first two in `length_if`; a list symbol or a multiple of it, `2 * D`, for an attribute."""
     return f"'{text}' is no length; expected {expected}"
 
 

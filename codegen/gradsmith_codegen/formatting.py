@@ -36,7 +36,7 @@ _TENSOR = Form(
     ("type", "list", "shape", "like", "shape_of", "shape_only", "may_be_on_host", "in_place_of", "optional",
      "gradient_of", "doc"),
 )  # fmt: skip
-_SYMBOL = Form(("length", "rule", "broadcast_to", "given_by", "multiple_of", "split", "doc"))
+_SYMBOL = Form(("length", "length_if", "rule", "broadcast_to", "given_by", "multiple_of", "split", "doc"))
 _ATTRIBUTE = Form(
     ("type", "enum", "choices", "default", "optional", "min", "max", "length", "axis_of", "doc")
 )

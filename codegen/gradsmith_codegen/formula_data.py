@@ -4,6 +4,7 @@ the trees in a row, arguments before what they are given to."""
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from . import broadcasting
@@ -89,6 +90,8 @@ class ListLength:
     length: int = 0
     attribute: str = ""
     axis_of: str = ""
+    condition: str = ""  # the bool attribute that must be so for the number to hold
+    where: bool = False
 
 
 @dataclass(slots=True)
@@ -128,7 +131,7 @@ def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaDat
     data = NamedFormulaData(
         names=names,
         lists=[one.name for one in lists],
-        lengths=[length for one in lists if (length := _length(op, one))],
+        lengths=[length for one in lists for length in _lengths(op, one)],
         shapes=[(one.name, [_entry(dim, seconds) for dim in one.shape]) for one in (*op.inputs, *op.outputs)],
         outputs=_graph_outputs(op, numbers),
         exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
@@ -169,13 +172,16 @@ def _dim_of(op: Op, tensor: Tensor) -> str:
     return ""
 
 
-def _length(op: Op, symbol: Symbol) -> ListLength | None:
+def _lengths(op: Op, symbol: Symbol) -> Iterator[ListLength]:
+    condition = symbol.length_if.attribute if symbol.length_if else ""
     if symbol.length_axis:
         attribute = next(one for one in op.attributes if one.name == symbol.length_axis)
-        return ListLength(symbol.name, attribute=attribute.name, axis_of=attribute.axis_of)
-    if symbol.min_length == symbol.max_length:
-        return ListLength(symbol.name, symbol.min_length)
-    return None
+        yield ListLength(symbol.name, attribute=attribute.name, axis_of=attribute.axis_of)
+        return
+    for where in (False, True) if condition else (False,):
+        least, most = symbol.lengths(where)
+        if least == most:
+            yield ListLength(symbol.name, least, condition=condition, where=where)
 
 
 def _graph_outputs(op: Op, numbers: dict[DataNode, int]) -> list[tuple[str, int]]:

@@ -113,9 +113,21 @@ def _set(dims: Iterable[str], whole: tuple[str, ...]) -> str:
 
 
 def _lengths(op: Op, schedule: Schedule) -> list[str]:
-    """How many dims each name has: one, what its symbol says, what an input's rank leaves, or the rest."""
+    """How many dims each name has, which may hang on an attribute."""
+    if not op.length_condition:
+        return _lengths_where(op, schedule, condition=False)
+    either = zip(*(_lengths_where(op, schedule, condition=one) for one in (True, False)), strict=True)
+    given = f"given.{op.length_condition}"
+    return [
+        if_true if if_true == if_false else f"{given} ? {if_true} : {if_false}"
+        for if_true, if_false in either
+    ]
+
+
+def _lengths_where(op: Op, schedule: Schedule, *, condition: bool) -> list[str]:
+    """One, what its symbol says, what an input's rank leaves, or the rest."""
     by_name = {symbol.name: symbol for symbol in op.symbols}
-    known = {name: length for name in schedule.whole if (length := _said(op, by_name[name]))}
+    known = {name: length for name in schedule.whole if (length := _said(op, by_name[name], condition))}
     inputs = [tensor for tensor in op.inputs if not tensor.optional]
     while len(schedule.whole) - len(known) > 1:
         before = len(known)
@@ -134,11 +146,12 @@ def _lengths(op: Op, schedule: Schedule) -> list[str]:
     return [known.get(name, _REST) for name in schedule.whole]
 
 
-def _said(op: Op, symbol: Symbol) -> str:
+def _said(op: Op, symbol: Symbol, condition: bool) -> str:
     if not symbol.is_list:
         return "1"
     if symbol.length_axis:
         attribute = next(one for one in op.attributes if one.name == symbol.length_axis)
         place = next(index for index, one in enumerate(op.inputs) if one.name == attribute.axis_of)
         return f"internal::AxisFromStart(given.{attribute.name}, inputs[{place}].rank())"
-    return str(symbol.min_length) if symbol.min_length == symbol.max_length else ""
+    least, most = symbol.lengths(condition)
+    return str(least) if least == most else ""

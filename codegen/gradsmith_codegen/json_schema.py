@@ -50,7 +50,7 @@ def json_schema() -> Json:
             "operator": _operator(),
             "input": _tensor(vocabulary.INPUT),
             "output": _tensor(vocabulary.OUTPUT),
-            "symbol": _mapping(vocabulary.SYMBOL, _SYMBOL_VALUES),
+            "symbol": _symbol(),
             "attribute": _attribute(),
             "row": {
                 "type": "object",
@@ -112,6 +112,12 @@ def _tensor(keys: Keys) -> Json:
         of_values = ("list", "gradient_of", "shape_only", "may_be_on_host")
         tensor["dependencies"] = {"shape_of": {"properties": dict.fromkeys(of_values, False)}}
     return tensor
+
+
+def _symbol() -> Json:
+    """What a length is where an attribute is true stands beside a number or a range."""
+    conditional: Json = {"length_if": {"required": ["length"], "properties": {"length": _RANKS}}}
+    return {**_mapping(vocabulary.SYMBOL, _SYMBOL_VALUES), "dependencies": conditional}
 
 
 def _attribute() -> Json:
@@ -185,7 +191,8 @@ def _told(what: str, value: Json) -> Json:
 _DOC = _told("What it is or does, in a line.", {"type": "string", "pattern": r"^[^\n\r]*[^\s][^\n\r]*$"})
 _DIM = _either(_text(*grammar.DIMS), {"type": "integer", "minimum": 0, "maximum": 999_999_999})
 _RANK: Json = {"type": "integer", "minimum": 0, "maximum": grammar.MAX_RANK}
-_LENGTH = _either(_RANK, {**_list(_RANK, 2), "maxItems": 2}, _text(grammar.IDENTIFIER))
+_RANKS = _either(_RANK, {**_list(_RANK, 2), "maxItems": 2})
+_LENGTH = _either(_RANKS, _text(grammar.IDENTIFIER))
 
 _OP_VALUES: dict[str, Json] = {
     "name": _told(
@@ -266,6 +273,13 @@ _SYMBOL_VALUES: dict[str, Json] = {
     "length": _told(
         "How many dims a list has: a number, [min, max], another list symbol or an axis.", _LENGTH
     ),
+    "length_if": {
+        "description": "How many dims a list has where this bool attribute is true: a number or [min, max].",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": _RANKS,
+    },
     "rule": _told(
         "What computes the dims: family::Function(D, K), broadcast(P, Q) or sum(P).", _text(grammar.RULE)
     ),

@@ -264,6 +264,15 @@ OUTPUTS = "outputs"  # in the place of an attribute that gives dims: the outputs
 
 
 @dataclass(frozen=True, slots=True)
+class LengthIf:
+    """How many dims a list symbol has where a bool attribute is true."""
+
+    attribute: str
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
 class Symbol(Located):
     """A name that shapes share. Scalars need no entry under `dims`; lists do."""
 
@@ -272,6 +281,7 @@ class Symbol(Located):
     origin: Origin = field(compare=False, repr=False)
     min_length: int = 0
     max_length: int = 8
+    length_if: LengthIf | None = None  # in the place of these, where its attribute is true
     length_of: str = ""  # the list symbol whose length this one has
     length_axis: str = ""  # the attribute, an axis, before which its dims stand
     broadcast_to: str = ""  # the list symbol that its dims broadcast to
@@ -281,6 +291,17 @@ class Symbol(Located):
     rule: ShapeRule | None = None
     doc: Text = NO_TEXT
     of_each: bool = False  # only lists of tensors have it: the tensors at each place have one of their own
+
+    def lengths(self, condition: bool) -> tuple[int, int]:
+        """How many dims a list has at least and at most where the attribute of `length_if` has this value."""
+        given = self.length_if if condition else None
+        return (given.minimum, given.maximum) if given else (self.min_length, self.max_length)
+
+    @property
+    def all_lengths(self) -> tuple[int, int]:
+        """How many dims a list has at least and at most whatever attributes are."""
+        either = [self.lengths(condition) for condition in (False, True)]
+        return min(least for least, _ in either), max(most for _, most in either)
 
 
 class AttributeKind(Enum):
@@ -399,6 +420,11 @@ class Op(Located):
         """In order of first use by inputs, then outputs."""
         types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
         return tuple([name for name in types if name not in _ELEMENT_TYPES])
+
+    @property
+    def length_condition(self) -> str:
+        """The bool attribute on which lengths of list symbols hang; empty where there is none."""
+        return next((one.length_if.attribute for one in self.symbols if one.length_if), "")
 
     @property
     def has_lists(self) -> bool:

@@ -245,6 +245,9 @@ class FormulaEntry:
             if one.name in symbols
             for name in (one.length_axis, one.multiple_of, one.given_by)
         ]
+        needed += [
+            one.length_if.attribute for one in forward.symbols if one.name in symbols and one.length_if
+        ]
         wanted = {*needed, *self._attributes}
         of_forward = {
             name: spelling.attribute(self._with_axis(one, tensors))

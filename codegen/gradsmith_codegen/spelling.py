@@ -61,14 +61,19 @@ def shape(dims: Iterable[str]) -> str:
     return "[" + ", ".join([f'"{dim}"' if dim.startswith("*") else dim for dim in dims]) + "]"
 
 
+def _bounds(least: int, most: int) -> str:
+    return str(least) if least == most else f"[{least}, {most}]"
+
+
 def symbol(of: Symbol) -> str:
     """An entry of `dims`, without documentation."""
     entries: dict[str, str] = {}
     if of.length_of or of.length_axis:
         entries["length"] = of.length_of or of.length_axis
     elif of.is_list:
-        is_one = of.min_length == of.max_length
-        entries["length"] = str(of.min_length) if is_one else f"[{of.min_length}, {of.max_length}]"
+        entries["length"] = _bounds(*of.lengths(condition=False))
+        if of.length_if:
+            entries["length_if"] = flow({of.length_if.attribute: _bounds(*of.lengths(condition=True))})
     if of.rule:
         entries["rule"] = quoted(of.rule.text)
     for key in ("broadcast_to", "given_by", "multiple_of"):

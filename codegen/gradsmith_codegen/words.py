@@ -37,7 +37,13 @@ def symbol_length(symbol: model.Symbol) -> str:
         return f"as {symbol.length_of}"
     if symbol.length_axis:
         return f"those before `{symbol.length_axis}`"
-    low, high = symbol.min_length, symbol.max_length
+    lengths = _range(*symbol.lengths(condition=False))
+    if not symbol.length_if:
+        return lengths
+    return f"{lengths}; {_range(*symbol.lengths(condition=True))} where `{symbol.length_if.attribute}`"
+
+
+def _range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 

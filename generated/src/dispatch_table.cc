@@ -863,220 +863,220 @@ constinit const std::int32_t kEntryLine = 1844;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1873
+// ops.yaml:1878
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1873;
+constinit const std::int32_t kEntryLine = 1878;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1905
+// ops.yaml:1910
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1905;
+constinit const std::int32_t kEntryLine = 1910;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1920
+// ops.yaml:1927
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1920;
+constinit const std::int32_t kEntryLine = 1927;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1937
+// ops.yaml:1944
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1937;
+constinit const std::int32_t kEntryLine = 1944;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1975
+// ops.yaml:1982
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1975;
+constinit const std::int32_t kEntryLine = 1982;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:1999
+// ops.yaml:2006
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1999;
+constinit const std::int32_t kEntryLine = 2006;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2017
+// ops.yaml:2024
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2017;
+constinit const std::int32_t kEntryLine = 2024;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2039
+// ops.yaml:2046
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2039;
+constinit const std::int32_t kEntryLine = 2046;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2062
+// ops.yaml:2069
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2062;
+constinit const std::int32_t kEntryLine = 2069;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2077
+// ops.yaml:2084
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2077;
+constinit const std::int32_t kEntryLine = 2084;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2091
+// ops.yaml:2098
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2091;
+constinit const std::int32_t kEntryLine = 2098;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2103
+// ops.yaml:2110
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2103;
+constinit const std::int32_t kEntryLine = 2110;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2115
+// ops.yaml:2122
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2115;
+constinit const std::int32_t kEntryLine = 2122;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2129
+// ops.yaml:2136
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2129;
+constinit const std::int32_t kEntryLine = 2136;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2141
+// ops.yaml:2148
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2141;
+constinit const std::int32_t kEntryLine = 2148;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2156
+// ops.yaml:2163
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2156;
+constinit const std::int32_t kEntryLine = 2163;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2171
+// ops.yaml:2178
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2171;
+constinit const std::int32_t kEntryLine = 2178;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2183
+// ops.yaml:2190
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2183;
+constinit const std::int32_t kEntryLine = 2190;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2227
+// ops.yaml:2234
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2227;
+constinit const std::int32_t kEntryLine = 2234;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2252
+// ops.yaml:2259
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2252;
+constinit const std::int32_t kEntryLine = 2259;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2289
+// ops.yaml:2296
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2289;
+constinit const std::int32_t kEntryLine = 2296;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2321
+// ops.yaml:2328
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2321;
+constinit const std::int32_t kEntryLine = 2328;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2344
+// ops.yaml:2351
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2344;
+constinit const std::int32_t kEntryLine = 2351;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2365
+// ops.yaml:2372
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2365;
+constinit const std::int32_t kEntryLine = 2372;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2397
+// ops.yaml:2404
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2397;
+constinit const std::int32_t kEntryLine = 2404;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2428
+// ops.yaml:2435
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2428;
+constinit const std::int32_t kEntryLine = 2435;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2456
+// ops.yaml:2463
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2456;
+constinit const std::int32_t kEntryLine = 2463;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2477
+// ops.yaml:2484
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2477;
+constinit const std::int32_t kEntryLine = 2484;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2509
+// ops.yaml:2516
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2509;
+constinit const std::int32_t kEntryLine = 2516;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2535
+// ops.yaml:2542
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2535;
+constinit const std::int32_t kEntryLine = 2542;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2569
+// ops.yaml:2576
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2569;
+constinit const std::int32_t kEntryLine = 2576;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1327,67 +1327,67 @@ constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
     // ops.yaml:1844
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1873
+    // ops.yaml:1878
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1905
+    // ops.yaml:1910
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1920
+    // ops.yaml:1927
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1937
+    // ops.yaml:1944
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1975
+    // ops.yaml:1982
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:1999
+    // ops.yaml:2006
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2017
+    // ops.yaml:2024
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2039
+    // ops.yaml:2046
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2062
+    // ops.yaml:2069
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2077
+    // ops.yaml:2084
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2091
+    // ops.yaml:2098
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2103
+    // ops.yaml:2110
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2115
+    // ops.yaml:2122
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2129
+    // ops.yaml:2136
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2141
+    // ops.yaml:2148
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2156
+    // ops.yaml:2163
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2171
+    // ops.yaml:2178
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2183
+    // ops.yaml:2190
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2227
+    // ops.yaml:2234
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2252
+    // ops.yaml:2259
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2289
+    // ops.yaml:2296
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2321
+    // ops.yaml:2328
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2344
+    // ops.yaml:2351
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2365
+    // ops.yaml:2372
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2397
+    // ops.yaml:2404
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2428
+    // ops.yaml:2435
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2456
+    // ops.yaml:2463
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2477
+    // ops.yaml:2484
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2509
+    // ops.yaml:2516
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2535
+    // ops.yaml:2542
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2569
+    // ops.yaml:2576
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -14,6 +14,7 @@
 #undef ReduceLogSumExp
 #undef Sigmoid
 #undef SinGrad
+#undef Softmax
 
 // ops.yaml: Sigmoid, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sigmoid, gradsmith::generated::SigmoidFormula)
@@ -27,6 +28,11 @@ GRADSMITH_MAP_KERNELS(Gelu, gradsmith::generated::GeluFormula)
 GRADSMITH_MAP_KERNELS(FastGeluGrad, gradsmith::generated::FastGeluGradFormula)
 // ops.yaml: SinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)
+// ops.yaml: Softmax, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, bf16, __nv_bfloat16)
 // ops.yaml: ReduceL1Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
 // ops.yaml: ReduceL2, line 1 of the entry

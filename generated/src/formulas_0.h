@@ -86,6 +86,36 @@ struct SinGradFormula {
   }
 };
 
+// ops.yaml: Softmax, line 1 of the entry
+struct SoftmaxFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 2;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0) {
+      return 0;
+    }
+    return 1;
+  }
+  GRADSMITH_FUNCTOR static constexpr bool IsMax(int result) { return result == 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0];
+    } else {
+      terms[1] = formula::Exp(in[0] - row.results[0]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // Y = exp(X - largest) / total
+    out[0] = formula::Exp(in[0] - row.results[0]) / row.results[1];
+  }
+};
+
 // ops.yaml: ReduceL1Grad, line 1 of the entry
 struct ReduceL1GradFormula {
   static constexpr int kInputs = 2;

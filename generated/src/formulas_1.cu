@@ -26,6 +26,7 @@
 #undef SigmoidGrad
 #undef Sinh
 #undef SoftmaxCrossEntropyWithLabelsGrad
+#undef SoftmaxGrad
 
 // ops.yaml: SigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SigmoidGrad, gradsmith::generated::SigmoidGradFormula)
@@ -63,6 +64,15 @@ GRADSMITH_MAP_KERNELS(Expm1, gradsmith::generated::Expm1Formula)
 GRADSMITH_MAP_KERNELS(Div, gradsmith::generated::DivFormula)
 // ops.yaml: Max, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
+// ops.yaml: SoftmaxGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxGrad,
+    gradsmith::generated::SoftmaxGradFormula,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabelsGrad,

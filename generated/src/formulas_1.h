@@ -213,6 +213,26 @@ struct MaxFormula {
   }
 };
 
+// ops.yaml: SoftmaxGrad, line 1 of the entry
+struct SoftmaxGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0] * in[1];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // dX = Y * (dY - sum(dY * Y, A))
+    out[0] = in[1] * (in[0] - row.results[0]);
+  }
+};
+
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
 struct SoftmaxCrossEntropyWithLabelsGradFormula : RowsFunctor {
   static constexpr int kInputs = 1;

@@ -15,6 +15,7 @@
 #undef Elu
 #undef HardSwish
 #undef Log1p
+#undef LogSoftmaxGrad
 #undef ReduceL1
 #undef ReduceMean
 #undef SinhGrad
@@ -92,6 +93,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     gradsmith::generated::BiasSiluGradFormula,
     bf16,
     __nv_bfloat16,
+    __nv_bfloat16)
+// ops.yaml: LogSoftmaxGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmaxGrad,
+    gradsmith::generated::LogSoftmaxGradFormula,
+    bf16,
     __nv_bfloat16)
 // ops.yaml: ReduceMean, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)

@@ -213,6 +213,26 @@ struct BiasSiluGradFormula : RowsFunctor {
   }
 };
 
+// ops.yaml: LogSoftmaxGrad, line 1 of the entry
+struct LogSoftmaxGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // dX = dY - exp(Y) * sum(dY, A)
+    out[0] = in[0] - formula::Exp(in[1]) * row.results[0];
+  }
+};
+
 // ops.yaml: ReduceMean, line 1 of the entry
 struct ReduceMeanFormula : RowsFunctor {
   static constexpr int kInputs = 1;

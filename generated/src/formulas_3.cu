@@ -11,6 +11,7 @@
 #undef Erf
 #undef FastGelu
 #undef InstanceNormalizationGrad
+#undef LogSoftmax
 #undef LpNormalization
 #undef MaxGrad
 #undef Reciprocal
@@ -33,6 +34,11 @@ GRADSMITH_MAP_KERNELS(Tan, gradsmith::generated::TanFormula)
 GRADSMITH_MAP_KERNELS(Add, gradsmith::generated::AddFormula)
 // ops.yaml: MaxGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MaxGrad, gradsmith::generated::MaxGradFormula)
+// ops.yaml: LogSoftmax, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f32, float)
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, bf16, __nv_bfloat16)
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceLogSumExpGrad, gradsmith::generated::ReduceLogSumExpGradFormula)
 // ops.yaml: LpNormalization, line 1 of the entry

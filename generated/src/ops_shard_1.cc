@@ -15,9 +15,6 @@
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
-#if __has_include("softmax/kernels.h")
-#include "softmax/kernels.h"
-#endif
 #include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
@@ -124,9 +121,6 @@ struct MaxPoolXYGrad;  // an unknown kernel is an incomplete type
 namespace gradsmith::pool {
 struct GlobalAveragePoolGrad;  // an unknown kernel is an incomplete type
 }  // namespace gradsmith::pool
-namespace gradsmith::softmax {
-struct SoftmaxGrad;  // an unknown kernel is an incomplete type
-}  // namespace gradsmith::softmax
 namespace gradsmith::layer_norm {
 struct LayerNormalization;  // an unknown kernel is an incomplete type
 }  // namespace gradsmith::layer_norm
@@ -6513,80 +6507,83 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::SoftmaxGradAttributes;
-using Kernel = ::gradsmith::softmax::SoftmaxGrad;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: SoftmaxGrad, line 4 of the entry: there is no kernel softmax::SoftmaxGrad; expected struct SoftmaxGrad in softmax/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "dY [*D], Y [*D], dX [*D], dX in_place_of dY",
-    "ops.yaml: SoftmaxGrad, line 4 of the entry: kShapes of kernel softmax::SoftmaxGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "dY T, Y T, dX T",
-    "ops.yaml: SoftmaxGrad, line 4 of the entry: kTypes of kernel softmax::SoftmaxGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kLimits == "axis axis_of Y",
-    "ops.yaml: SoftmaxGrad, line 4 of the entry: kLimits of kernel softmax::SoftmaxGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kGradientOf == "Softmax, dY of Y, dX of X",
-    "ops.yaml: SoftmaxGrad, line 4 of the entry: kGradientOf of kernel softmax::SoftmaxGrad is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
     "T",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.axis = from.axis;
-  to.coerced = from.coerced;
-  return to;
-}
-
-constexpr std::array<SymbolSpec, 1> kSymbols = {
-    // ops.yaml: SoftmaxGrad, line 13 of the entry
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: Softmax, line 14 of the entry
     SymbolSpec{
-        .name = "D",
+        .name = "B",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+        .length_axis = 0,
+    },
+    // ops.yaml: Softmax, line 15 of the entry
+    SymbolSpec{
+        .name = "A",
         .is_list = true,
         .min_length = 1,
-        .max_length = 8,
+        .max_length = 1,
+        .length_if = 1,
+        .min_length_if = 1,
+        .max_length_if = 8,
+    },
+    // ops.yaml: Softmax, line 16 of the entry
+    SymbolSpec{
+        .name = "F",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 7,
+        .length_if = 1,
+        .min_length_if = 0,
+        .max_length_if = 0,
     },
 };
 
-// [*D]
-constexpr std::array<DimSpec, 1> kShape0 = {
+// [*B, *A, *F]
+constexpr std::array<DimSpec, 3> kShape0 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
         .symbol = 0,
     },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: SoftmaxGrad, line 8 of the entry
+    // ops.yaml: SoftmaxGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
-        .shape_text = "[*D]",
+        .shape_text = "[*B, *A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxGrad, line 9 of the entry
+    // ops.yaml: SoftmaxGrad, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
-        .shape_text = "[*D]",
+        .shape_text = "[*B, *A, *F]",
     },
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxGrad, line 11 of the entry
+    // ops.yaml: SoftmaxGrad, line 12 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
         .shape = kShape0,
-        .shape_text = "[*D]",
+        .shape_text = "[*B, *A, *F]",
         .in_place_of = 0,
         .gradient_of = "X",
     },
@@ -6621,7 +6618,7 @@ constinit const OpSchema kSchema = {
     .name = "SoftmaxGrad",
     .since_version = 1,
     .gradient_of = "Softmax",
-    .kernel = "softmax::SoftmaxGrad",
+    .kernel = "formulas::SoftmaxGrad",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -6631,19 +6628,81 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 3> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+    // Y
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPassOf<SoftmaxGradFormula>(0b111, 0b10, kNamed),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 2,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernelsOf<SoftmaxGradFormula>("SoftmaxGrad"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "Y",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: B, A, F.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 3> lengths = {
+      // B
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // A
+      given.coerced ? internal::NamedDims::kRest : 1,
+      // F
+      given.coerced ? 0 : internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.Y = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.Y->rank());
-  return Kernel::RunCpu(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -6651,14 +6710,10 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.Y = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.Y->rank());
-  return Kernel::RunCuda(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T_>

@@ -133,8 +133,16 @@ int ShapeSymbols::BoundAlike(int symbol) const {
 
 int ShapeSymbols::KnownListLength(int symbol) const {
   const int length = ExpectedListLength(symbol);
+  const RankRange allowed = LengthsOf(symbol);
+  return length < 0 && allowed.minimum == allowed.maximum ? allowed.minimum : length;
+}
+
+ShapeSymbols::RankRange ShapeSymbols::LengthsOf(int symbol) const {
   const SymbolSpec& root = op_.symbols[LengthRoot(symbol)];
-  return length < 0 && root.min_length == root.max_length ? root.min_length : length;
+  const bool is_other =
+      root.length_if >= 0 && AttributeAt<bool>(op_.attributes[root.length_if], attributes_);
+  return is_other ? RankRange{root.min_length_if, root.max_length_if}
+                  : RankRange{root.min_length, root.max_length};
 }
 
 int ShapeSymbols::ExpectedListLength(int symbol) const {
@@ -168,11 +176,38 @@ ShapeSymbols::RankRange ShapeSymbols::Ranks(const TensorSpec& tensor) const {
       continue;
     }
     const int length = ExpectedListLength(spec.symbol);
-    const SymbolSpec& root = op_.symbols[LengthRoot(spec.symbol)];
-    range.minimum += length >= 0 ? length : root.min_length;
-    range.maximum += length >= 0 ? length : root.max_length;
+    const RankRange allowed = length >= 0 ? RankRange{length, length} : LengthsOf(spec.symbol);
+    range.minimum += allowed.minimum;
+    range.maximum += allowed.maximum;
   }
+  range.maximum = std::max(range.minimum, std::min(range.maximum, kMaxRank));
   return range;
+}
+
+std::string ShapeSymbols::RankConditions(const TensorSpec& tensor) const {
+  std::string text;
+  const auto tell = [&](int attribute, const std::string& value) {
+    const std::string told = std::string(op_.attributes[attribute].name) + " = " + value;
+    if (text.find(told) == std::string::npos) {
+      text += (text.empty() ? " with " : ", ") + told;
+    }
+  };
+  for (const DimSpec& spec : tensor.shape) {
+    if (!IsList(op_, spec)) {
+      continue;
+    }
+    const SymbolSpec& root = op_.symbols[LengthRoot(spec.symbol)];
+    if (root.length_axis >= 0) {
+      const AttributeSpec& axis = op_.attributes[root.length_axis];
+      const std::string value = std::to_string(AttributeAt<std::int64_t>(axis, attributes_));
+      tell(root.length_axis, value + " of " + std::string(op_.inputs[axis.axis_of].name));
+    }
+    if (root.length_if >= 0) {
+      const bool value = AttributeAt<bool>(op_.attributes[root.length_if], attributes_);
+      tell(root.length_if, value ? "true" : "false");
+    }
+  }
+  return text;
 }
 
 Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
@@ -181,7 +216,8 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
     return InvalidArgument(
         Quote(tensor, dims) + ", rank " +
         (dims.too_long() ? "over 8" : std::to_string(dims.size())) + "; expected rank " +
-        RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text));
+        RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text) +
+        RankConditions(tensor));
   }
   int rest = dims.size();  // the dims of the one list whose length is not known
   for (const DimSpec& spec : tensor.shape) {
@@ -344,9 +380,7 @@ Status ShapeSymbols::ApplyAttribute(int symbol) {
     return {};
   }
   const int length = ExpectedListLength(symbol);
-  const SymbolSpec& root = op_.symbols[LengthRoot(symbol)];
-  const int least = length >= 0 ? length : root.min_length;
-  const int most = length >= 0 ? length : root.max_length;
+  const auto [least, most] = length >= 0 ? RankRange{length, length} : LengthsOf(symbol);
   const std::string is = "attribute " + std::string(attribute.name) + " is " + ToString(*given);
   if (given->size() < least || given->size() > most) {
     return InvalidArgument(

@@ -58,12 +58,18 @@ class ShapeSymbols {
   [[nodiscard]] Status CheckAttributeLengths() const;
 
  private:
+  /// How many dims a tensor or a list has.
   struct RankRange {
     int minimum;
     int maximum;
   };
 
   [[nodiscard]] RankRange Ranks(const TensorSpec& tensor) const;
+  /// What the schema allows of a list.
+  [[nodiscard]] RankRange LengthsOf(int symbol) const;
+  /// The attributes on which the tensor's rank hangs: " with axis = 1 of Y, coerced = true". Empty
+  /// where there are none.
+  [[nodiscard]] std::string RankConditions(const TensorSpec& tensor) const;
   /// The symbol that the lengths of this and others hang on.
   [[nodiscard]] int LengthRoot(int symbol) const;
   /// The length that an axis or a bound symbol of the same root sets, or -1.

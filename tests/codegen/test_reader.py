@@ -201,7 +201,7 @@ def test_a_misspelt_optional_key_has_no_consequences() -> None:
 
 def test_an_unknown_key_without_a_near_one_is_told_what_can_be_there() -> None:
     (message,) = _messages(edited(SCALE, ("      D: {length", "      D: {xyz: 1, length")))
-    keys = "rule, broadcast_to, given_by, multiple_of, split, doc"
+    keys = "length_if, rule, broadcast_to, given_by, multiple_of, split, doc"
     assert message == f"unknown key 'xyz' in symbol 'D'; expected one of {keys}"
 
 

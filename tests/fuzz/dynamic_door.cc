@@ -113,8 +113,10 @@ class Problem {
     is_empty_ = reader_.OneIn(20);
     std::vector<int> lengths;
     for (const SymbolSpec& symbol : op_.symbols) {
-      const int length = symbol.min_length + reader_.Below(4);
-      lengths.push_back(symbol.is_list ? std::min<int>(length, symbol.max_length) : 1);
+      const bool is_other = symbol.length_if >= 0 && reader_.OneIn(2);
+      const int length = (is_other ? symbol.min_length_if : symbol.min_length) + reader_.Below(4);
+      const int most = is_other ? symbol.max_length_if : symbol.max_length;
+      lengths.push_back(symbol.is_list ? std::min(length, most) : 1);
     }
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       std::size_t like = i;

@@ -14,7 +14,7 @@ PAGE = Page("selection.md")
 # Handwritten kernels alone, whose images lie in the library: nvcc has nothing to do.
 WITH_CUDA = """
 if(GRADSMITH_PACKAGE_HAS_CUDA)
-  gradsmith_select(softmax OPS Softmax:half BACKENDS cuda ARCHITECTURES 90-real)
+  gradsmith_select(pool OPS GlobalMaxPool:half BACKENDS cuda ARCHITECTURES 90-real)
 endif()
 """
 
@@ -60,11 +60,8 @@ def test_no_other_kernel_is_in_the_archive(built: str, project: Path) -> None:
         "relu_grad",
         "softmax_grad",
     }
-    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", names)) == {
-        "conv::ConvGrad",
-        "softmax::SoftmaxGrad",
-    }
-    assert set(re.findall(r"gradsmith::generated::(\w+)Formula\b", names)) == {"ReluGrad"}
+    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", names)) == {"conv::ConvGrad"}
+    assert set(re.findall(r"gradsmith::generated::(\w+)Formula\b", names)) == {"ReluGrad", "SoftmaxGrad"}
     assert images_in(archive) == set()
 
 
@@ -94,15 +91,15 @@ def test_a_changed_file_of_problems_selects_anew(built: str, project: Path, pref
 
 
 def test_cuda_kernels_are_kept_for_some_architectures(built: str, project: Path, tmp_path: Path) -> None:
-    archive = project / "build/libsoftmax.a"
+    archive = project / "build/libpool.a"
     if not archive.exists():
         pytest.skip("the installed library has no CUDA backend")
-    assert "softmax_rows" in images_in(archive)
-    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|pool|formulas|layer_norm", name)}
-    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", symbols(archive))) == {"softmax::Softmax"}
+    assert "pool_windows" in images_in(archive)
+    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|formulas|layer_norm", name)}
+    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", symbols(archive))) == {"pool::GlobalMaxPool"}
     image = tmp_path / "image"
-    dump = f"--dump-section=.rodata.gradsmith_image_softmax_rows={image}"
-    command = ["objcopy", dump, str(project / "build/gradsmith/softmax/softmax.o"), str(tmp_path / "copy.o")]
+    dump = f"--dump-section=.rodata.gradsmith_image_pool_windows={image}"
+    command = ["objcopy", dump, str(project / "build/gradsmith/pool/pool.o"), str(tmp_path / "copy.o")]
     subprocess.run(command, check=True)
     assert {(one.architecture, one.kind) for one in images.entries(image.read_bytes())} == {(90, "real")}
 

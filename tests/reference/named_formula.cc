@@ -168,6 +168,10 @@ class NamedFormulaOracle::Space {
   bool
   FindLengths(const NamedFormulaData& data, const Shapes& inputs, const Attributes& attributes) {
     for (const NamedLength& given : data.lengths) {
+      if (!given.condition.empty() &&
+          std::get<bool>(attributes.find(given.condition)->second) != given.where) {
+        continue;
+      }
       std::int64_t length = given.length;
       if (!given.axis.empty()) {
         const auto rank = static_cast<std::int64_t>(inputs.find(given.axis_of)->second.size());

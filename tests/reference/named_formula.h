@@ -24,6 +24,9 @@ struct NamedLength {
   std::int64_t length = 0;
   std::string_view axis = {};
   std::string_view axis_of = {};
+  /// Where it is not empty: a bool attribute that must have the value `where` for this to hold.
+  std::string_view condition = {};
+  bool where = false;
 };
 
 /// NamedIntegers is an input of integers: places along a dim, and a few beyond its ends, or truth

@@ -129,6 +129,37 @@ TEST_F(ConvGradKernel, NamesRanksAndMultiplesThatDoNotFit) {
       "Conv: M = 5 from W does not fit; expected a multiple of group = 2");
 }
 
+TEST(ShapesOfSoftmax, ErrorsTellOnWhichAttributesRanksHang) {
+  const auto infer = [](const Dims& dY, const Dims& Y, std::int64_t axis, bool coerced) {
+    const SoftmaxGradAttributes attributes{.axis = axis, .coerced = coerced};
+    return InferShapes(attributes, {.dY = dY, .Y = Y}).status().message();
+  };
+  for (const bool coerced : {false, true}) {
+    for (const std::int64_t axis : {-3, 0, 1, 2}) {
+      EXPECT_EQ(infer({2, 3, 4}, {2, 3, 4}, axis, coerced), "");
+    }
+  }
+  EXPECT_EQ(
+      infer({3, 4}, {2, 3, 4}, -1, false),
+      "SoftmaxGrad: dY has shape [3, 4], rank 2; expected rank 3 to 8: [*B, *A, *F] with "
+      "axis = -1 of Y, coerced = false");
+  EXPECT_EQ(
+      infer({2}, {2, 3, 4}, 1, true),
+      "SoftmaxGrad: dY has shape [2], rank 1; expected rank 2 to 8: [*B, *A, *F] with "
+      "axis = 1 of Y, coerced = true");
+  EXPECT_EQ(
+      infer({2, 3, 4, 5}, {2, 3, 4}, 1, false),
+      "SoftmaxGrad: Y has shape [2, 3, 4], rank 3; expected rank 4: [*B, *A, *F] with "
+      "axis = 1 of Y, coerced = false");
+  EXPECT_EQ(
+      infer({2, 3, 4}, {2, 5, 4}, 0, true),
+      "SoftmaxGrad: Y has shape [2, 5, 4], 5 at dimension 1; expected 3 (A = [2, 3, 4] from dY): "
+      "[*B, *A, *F]");
+  EXPECT_EQ(
+      infer({}, {}, -1, false),
+      "SoftmaxGrad: attribute axis is -1, and Y has shape []; expected a tensor that has axes");
+}
+
 TEST_F(ConvGradKernel, NamesWhatIsWrongWithMemory) {
   x_.data = nullptr;
   EXPECT_EQ(RunError(), "X has null data; expected 150 elements, dims [2, 3, 5, 5]");

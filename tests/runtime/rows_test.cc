@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "gradsmith/context.h"
+#include "gradsmith/ops.h"
 #include "patterns/named_dims.h"
-#include "softmax/kernels.h"
 
 /// The pattern `rows`: how tensors become rows, and what the CPU makes of them. The generated tests
 /// of its operators test both backends.
@@ -311,9 +311,8 @@ TEST(Softmax, HurtfulRows) {
                           kInfinity,  0,     1,      nan,        0,          1,
                           kMost,      kMost, -kMost, -kMost,     -kMost,     -kMost};
   std::vector<float> y(18);
-  const ConstTensorRef of_x = Ref(x, {6, 3});
-  const TensorRef of_y = Ref(y, {6, 3});
-  ASSERT_TRUE(softmax::Softmax::RunCpu(Context(), {.axis = 1}, {.X = &of_x}, {.Y = &of_y}).ok());
+  const Dims dims = {6, 3};
+  ASSERT_TRUE(Softmax<float>(Context(), {}, {.X = {x.data(), dims}}, {.Y = {y.data(), dims}}).ok());
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], 0.5F);
   for (std::size_t i = 3; i < 12; ++i) {
@@ -322,7 +321,8 @@ TEST(Softmax, HurtfulRows) {
   EXPECT_EQ(y[12], 0.5F);
   EXPECT_EQ(y[14], 0);
   EXPECT_FLOAT_EQ(y[15], 1 / 3.F);
-  ASSERT_TRUE(softmax::LogSoftmax::RunCpu(Context(), {.axis = 1}, {.X = &of_x}, {.Y = &of_y}).ok());
+  ASSERT_TRUE(
+      LogSoftmax<float>(Context(), {}, {.X = {x.data(), dims}}, {.Y = {y.data(), dims}}).ok());
   EXPECT_EQ(y[0], -kInfinity);
   EXPECT_FLOAT_EQ(y[1], -std::log(2.F));
   EXPECT_EQ(y[14], -kInfinity);

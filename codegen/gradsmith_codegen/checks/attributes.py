@@ -114,7 +114,7 @@ def default_of_wrong_length(op: Op, scope: Scope) -> Iterator[Finding]:
         default = attribute.default
         if isinstance(default, tuple) and default and attribute.length:
             symbol, factor = symbols[attribute.length.symbol], attribute.length.factor
-            shortest, longest = factor * symbol.min_length, factor * symbol.max_length
+            shortest, longest = [factor * length for length in symbol.all_lengths]
             if {shortest, longest} != {len(default)}:
                 has = f"the default of attribute '{attribute.name}' has length {len(default)}"
                 message = f"{has} and would have to fit {shortest} to {longest}; leave it empty"

@@ -52,6 +52,7 @@ class CaseEvaluator:
                 [
                     (
                         *(s.name, s.min_length, s.max_length, s.length_of, s.length_axis, s.multiple_of),
+                        s.length_if,
                         s.broadcast_to,
                         s.given_by,
                         s.rule and s.rule.text,

@@ -109,7 +109,8 @@ class _Symbols:
     def _length(self, dims: tuple[Dim, ...]) -> tuple[int, int]:
         lists = [self._symbols[dim.symbol] for dim in dims if dim.is_list]
         single = len(dims) - len(lists)
-        return single + sum(one.min_length for one in lists), single + sum(one.max_length for one in lists)
+        least, most = ([one.all_lengths[end] for one in lists] for end in (0, 1))
+        return single + sum(least), single + sum(most)
 
     def _root(self, dims: tuple[Dim, ...]) -> list[str]:
         """Whose lengths they have."""

@@ -174,27 +174,6 @@ def unused_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"symbol '{name}' is in no shape", symbol.span)
 
 
-@op_rule("G309", needs=("dims",), blames=("dims",))
-def unknown_length(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A symbol has the length of something that is no list symbol."""
-    lists = {symbol.name for symbol in scope.draft.declared.values() if symbol.is_list}
-    for symbol in scope.draft.declared.values():
-        if symbol.length_of and symbol.length_of not in lists:
-            hint = did_you_mean(symbol.length_of, lists, but=symbol.name)
-            message = f"'{symbol.name}' has the length of '{symbol.length_of}', which is no list symbol{hint}"
-            yield Finding(message, symbol.at("length"))
-
-
-@op_rule("G310", needs=("dims",), blames=("dims",))
-def circular_length(op: Op, scope: Scope) -> Iterator[Finding]:
-    """Symbols have each other's lengths in a circle."""
-    declared = scope.draft.declared
-    following = {name: symbol.length_of for name, symbol in declared.items() if symbol.length_of}
-    for circle in chains.circles(following):
-        message = f"the length of '{circle[0]}' is its own: {chains.text(circle)}"
-        yield Finding(message, declared[circle[0]].at("length"))
-
-
 @op_rule("G311", needs=("dims",), blames=("dims",))
 def rule_of_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
     """A shape rule other than `sum` is given for a symbol without a length; these compute lists of dims."""
@@ -335,76 +314,18 @@ def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
                 yield Finding(message, place.span, (note,))
 
 
-@op_rule("G316", needs=(*SHAPES, "attributes"), blames=("dims",))
-def two_lists(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape has two list symbols, and neither another input nor an axis says where one ends."""
-    if all(len(tensor.shape.lists) <= 1 for tensor in scope.tensors):
-        return
-    known = _lists_of_known_length(op, scope)
-    for tensor in scope.tensors:
-        unknown = [(dim, place) for dim, place in tensor.own_dims if dim.is_list and dim.symbol not in known]
-        if len(unknown) > 1:
-            names = listing([dim.symbol for dim, _ in unknown])
-            message = f"the shape of '{tensor.name}' has the lists {names}, and nothing says where one ends"
-            remedy = "give one a 'length', such as an axis, or an input of its own"
-            yield Finding(f"{message}; {remedy}", unknown[1][1].span)
-
-
-def _lists_of_known_length(op: Op, scope: Scope) -> set[str]:
-    """The list symbols whose length does not hang on the tensor that has them: the schema sets it, an axis,
-    or an input in whose shape all others are known."""
-    symbols = {symbol.name: symbol for symbol in op.symbols}
-    root = {name: symbol.length_of or name for name, symbol in symbols.items()}
-    known = {
-        root[symbol.name]
-        for symbol in op.symbols
-        if symbol.is_list and (symbol.length_axis or symbol.min_length == symbol.max_length)
-    }
-    required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
-    while True:
-        found = set()
-        for tensor in required:
-            unknown = {root[dim.symbol] for dim in tensor.shape.lists if root[dim.symbol] not in known}
-            lists = [dim for dim in tensor.shape.lists if root[dim.symbol] not in known]
-            found |= unknown if len(lists) == 1 else set()
-        if not found:
-            return {name for name in symbols if root[name] in known}
-        known |= found
-
-
-@op_rule("G325", needs=("dims", "attributes"), blames=("dims",))
-def length_of_no_axis(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A list symbol has the length of an attribute that is no axis of an input (`axis_of`)."""
-    for symbol in scope.draft.declared.values():
-        attribute = scope.attributes.get(symbol.length_axis)
-        if attribute and not attribute.axis_of:
-            note = Note("the attribute", attribute.span)
-            message = f"'{symbol.name}' has the length of '{attribute.name}', which is no axis of an input"
-            yield Finding(f"{message}; it lacks 'axis_of'", symbol.at("length"), (note,))
-
-
-@op_rule("G326", needs=(*SHAPES, "attributes"), blames=("dims",))
-def dims_before_others(op: Op, scope: Scope) -> Iterator[Finding]:
-    """The dims before an axis of an input are not the first of its shape."""
-    axes = {symbol.name: symbol.length_axis for symbol in op.symbols if symbol.length_axis}
-    for tensor in op.inputs if axes else ():
-        for dim, place in list(tensor.own_dims)[1:]:
-            attribute = scope.attributes.get(axes.get(dim.symbol, ""))
-            if attribute and attribute.axis_of == tensor.name:
-                message = f"'{dim.symbol}' is all dims of '{tensor.name}' before its axis '{attribute.name}'"
-                yield Finding(f"{message}, and stands after other dims in its shape", place.span)
-
-
 @op_rule("G317", needs=SHAPES, blames=("dims",))
 def rank_too_high(op: Op, scope: Scope) -> Iterator[Finding]:
     """A tensor may have more than 8 dims."""
-    longest = {symbol.name: symbol.max_length for symbol in op.symbols}
-    shortest = {symbol.name: symbol.min_length for symbol in op.symbols}
+    lengths = {
+        symbol.name: [symbol.lengths(condition) for condition in (False, True)] for symbol in op.symbols
+    }
     for tensor in scope.tensors:
-        lists = tensor.shape.lists
+        lists = [lengths[dim.symbol] for dim in tensor.shape.lists]
         # Several lists need not be longest at once: a call whose dims are too many is refused at run time.
-        most = longest if len(lists) == 1 else shortest
-        rank = len(tensor.shape) + sum([most[dim.symbol] - 1 for dim in lists])
+        end = 1 if len(lists) == 1 else 0
+        ranks = [sum([one[condition][end] - 1 for one in lists]) for condition in (False, True)]
+        rank = len(tensor.shape) + max(ranks)
         if rank > MAX_RANK and not tensor.shape_source:
             yield Finding(f"'{tensor.name}' may have rank {rank}; the most is {MAX_RANK}", tensor.at("shape"))
 

@@ -26,7 +26,7 @@ def bad_split(op: Op, scope: Scope) -> Iterator[Finding]:
         named |= set(symbol.split)
     splits = [symbol.name for symbol in op.symbols if symbol.split]
     for tensor in scope.tensors if splits else ():
-        lengths = [symbols[dim.symbol].max_length if dim.is_list else 1 for dim in tensor.shape]
+        lengths = [symbols[dim.symbol].all_lengths[1] if dim.is_list else 1 for dim in tensor.shape]
         rank = sum(lengths) + sum(dim.symbol in splits for dim in tensor.shape)
         if rank > MAX_RANK and not tensor.shape_source:
             message = f"'{tensor.name}' may have rank {rank} where {listing(splits)} is split"

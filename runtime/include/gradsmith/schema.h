@@ -43,6 +43,11 @@ struct SymbolSpec {
   /// For lists: how many dims there may be.
   std::int8_t min_length = 0;
   std::int8_t max_length = kMaxRank;
+  /// For lists: index of a bool attribute, or -1. Where it is true, there may be min_length_if to
+  /// max_length_if dims instead.
+  std::int8_t length_if = -1;
+  std::int8_t min_length_if = 0;
+  std::int8_t max_length_if = 0;
   /// For lists: index of the symbol that has the same length, or -1.
   std::int16_t length_of = -1;
   /// For lists: index of an int attribute, an axis, before which the list's dims stand, or -1.

@@ -7,7 +7,7 @@
 #include "patterns/cuda/rows_operands.cuh"
 
 /// The kernels of the pattern `rows` (patterns/rows.h), in C++17.
-/// GRADSMITH_ROWS_KERNELS(SoftmaxGrad, SoftmaxGradRows) makes those of an operator from its
+/// GRADSMITH_ROWS_KERNELS(MySoftmax, SoftmaxRows) makes those of an operator from its
 /// functor. Where it has something of columns, there are kernels by columns too.
 
 #define GRADSMITH_ROWS_KERNEL(form, is_across, kVector, name, Functor, suffix, T, U)            \

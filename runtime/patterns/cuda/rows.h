@@ -16,10 +16,10 @@
 
 /// The pattern `rows` (patterns/rows.h) on CUDA. An operator of it has a table of one row:
 ///
-///     constexpr std::array kTable = {RowsBy<SoftmaxRows, kImage_softmax_rows>};
-///     constexpr FamilyOnCuda kSoftmaxFamily = {.table = kTable};
+///     constexpr std::array kTable = {RowsBy<SoftmaxRows, kImage_my_rows>};
+///     constexpr FamilyOnCuda kMyFamily = {.table = kTable};
 ///
-/// where softmax_rows.cu has GRADSMITH_ROWS_KERNELS(Softmax, SoftmaxRows). The task's choices begin
+/// where my_rows.cu has GRADSMITH_ROWS_KERNELS(MySoftmax, SoftmaxRows). The task's choices begin
 /// with the row's axes (AddAxes).
 namespace gradsmith::cuda {
 

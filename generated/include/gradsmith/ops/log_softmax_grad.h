@@ -43,11 +43,11 @@ struct LogSoftmaxGradAttributes {
 /// What LogSoftmaxGrad reads.
 template <typename T_>
 struct LogSoftmaxGradInputs {
-  /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: LogSoftmaxGrad, line 8 of the entry
-  ::gradsmith::TensorView<const T_> dY = {};
-  /// [*D]: what LogSoftmax gave
+  /// [*B, *A, *F]: gradient of the loss with respect to Y
   // ops.yaml: LogSoftmaxGrad, line 9 of the entry
+  ::gradsmith::TensorView<const T_> dY = {};
+  /// [*B, *A, *F]: what LogSoftmax gave
+  // ops.yaml: LogSoftmaxGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -55,8 +55,8 @@ struct LogSoftmaxGradInputs {
 /// only optional outputs may be.
 template <typename T_>
 struct LogSoftmaxGradOutputs {
-  /// [*D], may be written in place of input dY: dY - exp(Y) * sum(dY), the sum over the row
-  // ops.yaml: LogSoftmaxGrad, line 11 of the entry
+  /// [*B, *A, *F], may be written in place of input dY: dY - exp(Y) * sum(dY), the sum over the row
+  // ops.yaml: LogSoftmaxGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
@@ -78,7 +78,7 @@ inline constexpr bool kHasLogSoftmaxGrad<BFloat16> = true;
 
 /// Gradient of LogSoftmax, from what LogSoftmax gave.
 ///
-/// Attributes and shapes are those of the structs above, kernel softmax::LogSoftmaxGrad, the
+/// Attributes and shapes are those of the structs above, kernel formulas::LogSoftmaxGrad, the
 /// gradient of LogSoftmax. Errors: invalid argument where an attribute or a tensor is not as it
 /// must be, before anything is written; unsupported where the combination is not declared for the
 /// context's backend; out of memory.

@@ -30,19 +30,19 @@ namespace gradsmith {
 // ops.yaml: Softmax, line 1 of the entry
 struct SoftmaxAttributes {
   /// the axis along which a row lies
-  // ops.yaml: Softmax, line 13 of the entry
+  // ops.yaml: Softmax, line 18 of the entry
   ::std::int64_t axis = -1;
   /// whether a row has all dims from the axis on, as ONNX had it before opset 13, where the axis
   /// was 1 by default
-  // ops.yaml: Softmax, line 14 of the entry
+  // ops.yaml: Softmax, line 19 of the entry
   bool coerced = false;
 };
 
 /// What Softmax reads.
 template <typename T_>
 struct SoftmaxInputs {
-  /// [*D]: any tensor but a scalar
-  // ops.yaml: Softmax, line 7 of the entry
+  /// [*B, *A, *F]: any tensor but a scalar
+  // ops.yaml: Softmax, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -50,8 +50,8 @@ struct SoftmaxInputs {
 /// optional outputs may be.
 template <typename T_>
 struct SoftmaxOutputs {
-  /// [*D], may be written in place of input X: exp(X) / sum(exp(X)), the sum over the row
-  // ops.yaml: Softmax, line 9 of the entry
+  /// [*B, *A, *F], may be written in place of input X: exp(X) / sum(exp(X)), the sum over the row
+  // ops.yaml: Softmax, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
@@ -73,7 +73,7 @@ inline constexpr bool kHasSoftmax<BFloat16> = true;
 
 /// The exponentials of each row along an axis, divided by their sum.
 ///
-/// Attributes and shapes are those of the structs above, kernel softmax::Softmax. Errors: invalid
+/// Attributes and shapes are those of the structs above, kernel formulas::Softmax. Errors: invalid
 /// argument where an attribute or a tensor is not as it must be, before anything is written;
 /// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: Softmax, line 1 of the entry

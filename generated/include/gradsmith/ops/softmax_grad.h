@@ -43,11 +43,11 @@ struct SoftmaxGradAttributes {
 /// What SoftmaxGrad reads.
 template <typename T_>
 struct SoftmaxGradInputs {
-  /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: SoftmaxGrad, line 8 of the entry
-  ::gradsmith::TensorView<const T_> dY = {};
-  /// [*D]: what Softmax gave
+  /// [*B, *A, *F]: gradient of the loss with respect to Y
   // ops.yaml: SoftmaxGrad, line 9 of the entry
+  ::gradsmith::TensorView<const T_> dY = {};
+  /// [*B, *A, *F]: what Softmax gave
+  // ops.yaml: SoftmaxGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -55,8 +55,9 @@ struct SoftmaxGradInputs {
 /// optional outputs may be.
 template <typename T_>
 struct SoftmaxGradOutputs {
-  /// [*D], may be written in place of input dY: Y * (dY - sum(dY * Y)), the sum over the row
-  // ops.yaml: SoftmaxGrad, line 11 of the entry
+  /// [*B, *A, *F], may be written in place of input dY: Y * (dY - sum(dY * Y)), the sum over the
+  /// row
+  // ops.yaml: SoftmaxGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
@@ -78,7 +79,7 @@ inline constexpr bool kHasSoftmaxGrad<BFloat16> = true;
 
 /// Gradient of Softmax, from what Softmax gave.
 ///
-/// Attributes and shapes are those of the structs above, kernel softmax::SoftmaxGrad, the gradient
+/// Attributes and shapes are those of the structs above, kernel formulas::SoftmaxGrad, the gradient
 /// of Softmax. Errors: invalid argument where an attribute or a tensor is not as it must be, before
 /// anything is written; unsupported where the combination is not declared for the context's
 /// backend; out of memory.

@@ -34,9 +34,9 @@ def log_softmax_grad(
 
     Parameters
     ----------
-    dY : array of T (*D,)
+    dY : array of T (*B, *A, *F)
         gradient of the loss with respect to Y
-    Y : array of T (*D,)
+    Y : array of T (*B, *A, *F)
         what LogSoftmax gave
     axis : int, default -1
         the axis along which a row lies
@@ -55,7 +55,7 @@ def log_softmax_grad(
     LogSoftmaxGradResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        dX : array of T (*D,)
+        dX : array of T (*B, *A, *F)
             dY - exp(Y) * sum(dY), the sum over the row
 
     Raises

@@ -33,7 +33,7 @@ def log_softmax(
 
     Parameters
     ----------
-    X : array of T (*D,)
+    X : array of T (*B, *A, *F)
         any tensor but a scalar
     axis : int, default -1
         the axis along which a row lies
@@ -52,7 +52,7 @@ def log_softmax(
     LogSoftmaxResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        Y : array of T (*D,)
+        Y : array of T (*B, *A, *F)
             X - log(sum(exp(X))), the sum over the row
 
     Raises

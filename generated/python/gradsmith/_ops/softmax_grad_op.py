@@ -34,9 +34,9 @@ def softmax_grad(
 
     Parameters
     ----------
-    dY : array of T (*D,)
+    dY : array of T (*B, *A, *F)
         gradient of the loss with respect to Y
-    Y : array of T (*D,)
+    Y : array of T (*B, *A, *F)
         what Softmax gave
     axis : int, default -1
         the axis along which a row lies
@@ -55,7 +55,7 @@ def softmax_grad(
     SoftmaxGradResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        dX : array of T (*D,)
+        dX : array of T (*B, *A, *F)
             Y * (dY - sum(dY * Y)), the sum over the row
 
     Raises
