@@ -27,6 +27,7 @@ from .model import AttributeKind, Op
 from .text import Text, cpp_comment
 
 LONGEST = 70  # characters of an expression on a line
+PRECISE = "formula::Precise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,15 @@ class Code:
     text: str
     precedence: Precedence
     kind: Kind = Kind.NUMBER
+    is_constant: bool = False  # made of numbers alone, which compilers compute
 
 
 @dataclass(slots=True)
 class Body:
-    """Statements, and what names of formulas are in them."""
+    """Statements, what names of formulas are in them, and where the functions are that may be approximate."""
 
     names: dict[str, Code]
+    math: str = "Math"
     lines: list[str] = field(default_factory=list)
     values: int = 0
 
@@ -88,11 +91,14 @@ def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
 
 def number(value: float) -> Code:
     short = int(value) if value == int(value) and value < 2**24 else value
-    return Code(f"A{{{short!r}}}", Precedence.CALL)
+    return Code(f"A{{{short!r}}}", Precedence.CALL, is_constant=True)
 
 
 def constants() -> dict[str, Code]:
-    return {name: Code(f"formula::k{name.capitalize()}<A>", Precedence.CALL) for name in CONSTANTS}
+    return {
+        name: Code(f"formula::k{name.capitalize()}<A>", Precedence.CALL, is_constant=True)
+        for name in CONSTANTS
+    }
 
 
 def scalar(text: str, is_truth: bool) -> Code:
@@ -105,11 +111,11 @@ def scalar(text: str, is_truth: bool) -> Code:
 def kept_short(function: Function, arguments: list[Code], body: Body) -> Code:
     """The function of the arguments, of which the longest get names until the rest fits on a line."""
     arguments = [body.keep(one) if one.precedence is Precedence.SELECTION else one for one in arguments]
-    code = applied(function, arguments)
+    code = applied(function, arguments, body.math)
     while len(code.text) > LONGEST:
         longest = max(range(len(arguments)), key=lambda index: len(arguments[index].text))
         arguments[longest] = body.keep(arguments[longest])
-        code = applied(function, arguments)
+        code = applied(function, arguments, body.math)
     return code
 
 
@@ -137,15 +143,18 @@ def given_name(name: str) -> str:
     return f"given({name})"
 
 
-def applied(function: Function, arguments: list[Code]) -> Code:
-    own = function.precedence
+def applied(function: Function, arguments: list[Code], math: str = PRECISE) -> Code:
+    own = Precedence.CALL if function.is_of_math else function.precedence
+    is_constant = all(one.is_constant for one in arguments)
     if own is Precedence.CALL:
-        return Code(function.cpp.format(*[one.text for one in arguments]), own, function.result)
+        cpp = function.cpp.format(*[one.text for one in arguments])
+        text = f"{PRECISE if is_constant else math}::{cpp}" if function.is_of_math else cpp
+        return Code(text, own, function.result, is_constant)
     texts = [
         one.text if _stands_alone(one.precedence, own, index) else f"({one.text})"
         for index, one in enumerate(arguments)
     ]
-    return Code(function.cpp.format(*texts), own, function.result)
+    return Code(function.cpp.format(*texts), own, function.result, is_constant)
 
 
 def _stands_alone(inner: Precedence, own: Precedence, index: int) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .formula_cpp import Body, Code, applied, constants, kept_short, number, scalar
+from .formula_cpp import PRECISE, Body, Code, applied, constants, kept_short, number, scalar
 from .formula_graph import ATTRIBUTE, CONSTANT, INPUT, LOOKUP, MEAN, NUMBER, VARIANCE
-from .formula_schedule import Role, Schedule, bound_type
+from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
 from .formula_tree import COUNT, GIVEN, INDEX, OPERATORS, Kind, Precedence
-from .model import AttributeKind, DataType, Op, Tensor
+from .model import AttributeKind, Op, Tensor
 from .text import Text, cpp_comment
 from .wrapping import COLUMN_LIMIT
 
@@ -60,31 +60,6 @@ class Functor:
 
     constants: list[str]
     methods: list[Method]
-
-
-# What kernels call the element types, and C++.
-SUFFIXES = {
-    DataType.FLOAT: ("f32", "float"),
-    DataType.DOUBLE: ("f64", "double"),
-    DataType.MLFLOAT16: ("f16", "__half"),
-    DataType.BFLOAT16: ("bf16", "__nv_bfloat16"),
-}
-
-
-def kernels(op: Op, schedule: Schedule) -> list[tuple[str, list[str]]]:
-    """For each combination of types the macro that makes its kernels, and its arguments behind the functor.
-    Rows with columns are never computed across memory."""
-    has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
-    found: dict[str, tuple[str, list[str]]] = {}
-    for row in op.rows:
-        bound = dict(row.types)
-        first = SUFFIXES[bound_type(bound, schedule.first)]
-        second = SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
-        suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
-        types = [first[1]] if first == second and not has_columns else [first[1], second[1]]
-        macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"
-        found.setdefault(suffix, (f"GRADSMITH_ROWS_KERNELS{macro}", [suffix, *types]))
-    return list(found.values())
 
 
 def functor(op: Op, part: Op, schedule: Schedule, slots: Slots) -> Functor:
@@ -221,8 +196,9 @@ class _Writer:
         return [self._method("Finish", ["int phase", _ROW, "A* results"], _branches(by_phase))]
 
     def _finish_of(self, phase: int) -> list[str]:
-        """Means first, then variances, then what follows from both."""
-        emitter = _Emitter(self, phase, results="results")
+        """Means first, then variances, then what follows from both. It is made once for a row: nothing is
+        approximate."""
+        emitter = _Emitter(self, phase, results="results", math=PRECISE)
         for one in self._reductions.values():
             operation = self._graph.nodes[one.node].operation
             slots = self._slots.of_reduction[one.node]
@@ -254,7 +230,8 @@ class _Writer:
         return self._method("Map", [_ROW, "const A* in", "const A* columns", "A* out"], lines)
 
     def _row_outputs(self, tensors: Sequence[Tensor]) -> Method:
-        return self._method("RowOutputs", [_ROW, "A* outputs"], self._assignments("outputs", tensors))
+        lines = self._assignments("outputs", tensors, math=PRECISE)
+        return self._method("RowOutputs", [_ROW, "A* outputs"], lines)
 
     def _output_of(self, outputs: dict[Role, list[Tensor]]) -> Iterable[Method]:
         """Which sums over the rows are of an output."""
@@ -271,8 +248,10 @@ class _Writer:
         lines = self._assignments("terms", tensors, are_sums=True)
         return self._method("ColumnTerms", [_ROW, "const A* in", "const A* columns", "A* terms"], lines)
 
-    def _assignments(self, to: str, tensors: Sequence[Tensor], are_sums: bool = False) -> list[str]:
-        emitter = _Emitter(self, _LAST)
+    def _assignments(
+        self, to: str, tensors: Sequence[Tensor], are_sums: bool = False, math: str = "Math"
+    ) -> list[str]:
+        emitter = _Emitter(self, _LAST, math=math)
         nodes = [self._graph.outputs[tensor.name] for tensor in tensors]
         nodes = [self._graph.nodes[node].arguments[0] if are_sums else node for node in nodes]
         emitter.prepare(nodes)
@@ -431,8 +410,10 @@ class _Writer:
 class _Emitter:
     """Statements of one function: values that are used twice, or that formulas name, get names."""
 
-    def __init__(self, writer: _Writer, phase: int, results: str = "row.results") -> None:
-        self.body = Body({})
+    def __init__(
+        self, writer: _Writer, phase: int, results: str = "row.results", math: str = "Math"
+    ) -> None:
+        self.body = Body({}, math)
         self._writer = writer
         self._phase = phase
         self._results = results

@@ -41,6 +41,7 @@ class Function:
     result: Kind
     cpp: str  # with `{0}` where the first argument stands
     precedence: Precedence = Precedence.CALL
+    is_of_math: bool = False  # in C++ a function of a struct, which may approximate it
 
 
 _NUMBER, _TRUTH = Kind.NUMBER, Kind.TRUTH
@@ -52,9 +53,12 @@ def _operators() -> Iterator[tuple[str, Function]]:
         ("+", "add", Precedence.SUM),
         ("-", "subtract", Precedence.SUM),
         ("*", "multiply", Precedence.PRODUCT),
-        ("/", "divide", Precedence.PRODUCT),
     ):
         yield mark, Function(name, (_NUMBER, _NUMBER), _NUMBER, f"{{0}} {mark} {{1}}", precedence)
+    yield (
+        "/",
+        Function("divide", (_NUMBER, _NUMBER), _NUMBER, "Quotient({0}, {1})", Precedence.PRODUCT, True),
+    )
     for mark, name in (
         ("<", "less"),
         ("<=", "less_equal"),
@@ -73,20 +77,28 @@ def _operators() -> Iterator[tuple[str, Function]]:
 
 OPERATORS: Mapping[str, Function] = dict(_operators())
 
-# What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h.
+# What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h. Those of its struct
+# Precise have others in their place where results are rounded to 16 bits (patterns/cuda/fast_math.cuh).
 _UNARY = (
     "exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sigmoid", "softplus", "sqrt", "rsqrt", "abs",
     "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
 )  # fmt: skip
 _BINARY = ("pow", "min", "max", "mul0", "div0")
+_OF_MATH = frozenset(("exp", "erfc", "tanh", "sigmoid", "div0"))
 
 
 def _functions() -> Iterator[Function]:
     for name in _UNARY:
-        yield Function(name, (_NUMBER,), _NUMBER, f"formula::{name.capitalize()}({{0}})")
+        yield _called(name, (_NUMBER,), "({0})")
     for name in _BINARY:
-        yield Function(name, (_NUMBER, _NUMBER), _NUMBER, f"formula::{name.capitalize()}({{0}}, {{1}})")
+        yield _called(name, (_NUMBER, _NUMBER), "({0}, {1})")
     yield Function("where", (_TRUTH, _NUMBER, _NUMBER), _NUMBER, "{0} ? {1} : {2}", Precedence.SELECTION)
+
+
+def _called(name: str, parameters: tuple[Kind, ...], arguments: str) -> Function:
+    is_of_math = name in _OF_MATH
+    cpp = f"{'' if is_of_math else 'formula::'}{name.capitalize()}{arguments}"
+    return Function(name, parameters, _NUMBER, cpp, is_of_math=is_of_math)
 
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _functions()}

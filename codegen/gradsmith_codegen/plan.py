@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import formula_cpp, formula_data, formula_rows_cpp, model
+from . import formula_cpp, formula_data, formula_kernels, formula_rows_cpp, model
 from .formula_data import FormulaData, NamedFormulaData
+from .formula_kernels import FunctorNames, KernelMacro
 from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
 from .formula_steps import Step, Steps, steps_of
 from .library import BUILTIN, Library
-from .selection import type_of
 from .text import Text, cpp_comment
 
 NamedShapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -135,9 +135,15 @@ class RowsPass:
         return formula_rows_cpp.functor(self.op, self.step.op, self.step.schedule, self.step.slots)
 
     @cached_property
-    def kernels(self) -> list[tuple[str, list[str]]]:
-        """The macros that make its kernels, with what they are given behind the functor."""
-        return formula_rows_cpp.kernels(self.step.op, self.step.schedule)
+    def is_of_math(self) -> bool:
+        """Some functions of its functor may be approximated."""
+        return any(formula_kernels.is_of_math(one.lines) for one in self.functor_parts.methods)
+
+    @cached_property
+    def kernels(self) -> list[KernelMacro]:
+        """The macros that make its kernels."""
+        functor = FunctorNames(self.functor, self.is_of_math)
+        return formula_kernels.of_rows(self.op, self.step.op, self.step.schedule, functor)
 
     @property
     def operands(self) -> list[model.Tensor]:
@@ -460,10 +466,20 @@ class OpPlan:
         return {text: i for i, text in enumerate(self.shapes)}
 
     @property
-    def map_kernels(self) -> list[list[str]]:
-        """For each type of the rows of a map what kernels call it, and C++."""
-        types = dict.fromkeys([type_of(row.row) for row in self.rows])
-        return [list(formula_rows_cpp.SUFFIXES[one]) for one in types]
+    def is_of_math(self) -> bool:
+        """Some functions of a map's functor may be approximated."""
+        return formula_kernels.is_of_math(self.functor_body)
+
+    @property
+    def has_fast_math(self) -> bool:
+        """Some functions of its kernels may be approximated."""
+        return any(one.is_of_math for one in self.passes) if self.has_rows else self.is_of_math
+
+    @property
+    def map_kernels(self) -> list[KernelMacro]:
+        """The macros that make the kernels of a map."""
+        functor = FunctorNames(self.functor, self.is_of_math)
+        return formula_kernels.of_map(self.op, self.has_map_sums, functor)
 
     def attributes_of(self, case: model.Case) -> list[tuple[model.Attribute, model.AttributeValue]]:
         """What the case sets, in the order of the attributes struct."""

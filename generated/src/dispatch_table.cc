@@ -891,192 +891,192 @@ constinit const std::int32_t kEntryLine = 1944;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1982
+// ops.yaml:1987
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1982;
+constinit const std::int32_t kEntryLine = 1987;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2006
+// ops.yaml:2016
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2006;
+constinit const std::int32_t kEntryLine = 2016;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2024
+// ops.yaml:2037
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2024;
+constinit const std::int32_t kEntryLine = 2037;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2046
+// ops.yaml:2063
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2046;
+constinit const std::int32_t kEntryLine = 2063;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2069
+// ops.yaml:2086
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2069;
+constinit const std::int32_t kEntryLine = 2086;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2084
+// ops.yaml:2101
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2084;
+constinit const std::int32_t kEntryLine = 2101;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2098
+// ops.yaml:2115
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2098;
+constinit const std::int32_t kEntryLine = 2115;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2110
+// ops.yaml:2127
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2110;
+constinit const std::int32_t kEntryLine = 2127;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2122
+// ops.yaml:2139
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2122;
+constinit const std::int32_t kEntryLine = 2139;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2136
+// ops.yaml:2153
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2136;
+constinit const std::int32_t kEntryLine = 2153;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2148
+// ops.yaml:2165
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2148;
+constinit const std::int32_t kEntryLine = 2165;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2163
+// ops.yaml:2180
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2163;
+constinit const std::int32_t kEntryLine = 2180;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2178
+// ops.yaml:2195
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2178;
+constinit const std::int32_t kEntryLine = 2195;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2190
+// ops.yaml:2207
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2190;
+constinit const std::int32_t kEntryLine = 2207;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2234
+// ops.yaml:2251
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2234;
+constinit const std::int32_t kEntryLine = 2251;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2259
+// ops.yaml:2276
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2259;
+constinit const std::int32_t kEntryLine = 2276;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2296
+// ops.yaml:2313
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2296;
+constinit const std::int32_t kEntryLine = 2313;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2328
+// ops.yaml:2345
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2328;
+constinit const std::int32_t kEntryLine = 2345;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2351
+// ops.yaml:2368
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2351;
+constinit const std::int32_t kEntryLine = 2368;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2372
+// ops.yaml:2389
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2372;
+constinit const std::int32_t kEntryLine = 2389;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2404
+// ops.yaml:2421
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2404;
+constinit const std::int32_t kEntryLine = 2421;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2435
+// ops.yaml:2452
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2435;
+constinit const std::int32_t kEntryLine = 2452;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2463
+// ops.yaml:2480
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2463;
+constinit const std::int32_t kEntryLine = 2480;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2484
+// ops.yaml:2501
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2484;
+constinit const std::int32_t kEntryLine = 2501;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2516
+// ops.yaml:2533
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2516;
+constinit const std::int32_t kEntryLine = 2533;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2542
+// ops.yaml:2559
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2542;
+constinit const std::int32_t kEntryLine = 2559;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2576
+// ops.yaml:2593
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2576;
+constinit const std::int32_t kEntryLine = 2593;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1335,59 +1335,59 @@ constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
     // ops.yaml:1944
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1982
+    // ops.yaml:1987
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2006
+    // ops.yaml:2016
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2024
+    // ops.yaml:2037
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2046
+    // ops.yaml:2063
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2069
+    // ops.yaml:2086
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2084
+    // ops.yaml:2101
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2098
+    // ops.yaml:2115
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2110
+    // ops.yaml:2127
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2122
+    // ops.yaml:2139
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2136
+    // ops.yaml:2153
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2148
+    // ops.yaml:2165
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2163
+    // ops.yaml:2180
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2178
+    // ops.yaml:2195
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2190
+    // ops.yaml:2207
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2234
+    // ops.yaml:2251
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2259
+    // ops.yaml:2276
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2296
+    // ops.yaml:2313
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2328
+    // ops.yaml:2345
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2351
+    // ops.yaml:2368
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2372
+    // ops.yaml:2389
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2404
+    // ops.yaml:2421
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2435
+    // ops.yaml:2452
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2463
+    // ops.yaml:2480
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2484
+    // ops.yaml:2501
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2516
+    // ops.yaml:2533
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2542
+    // ops.yaml:2559
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2576
+    // ops.yaml:2593
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -11,15 +11,17 @@
 namespace gradsmith::generated {
 
 // ops.yaml: Sigmoid, line 1 of the entry
-struct SigmoidFormula {
+template <typename Math>
+struct SigmoidFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = sigmoid(X)
-    out[0] = formula::Sigmoid(in[0]);
+    out[0] = Math::Sigmoid(in[0]);
   }
 };
+using SigmoidFormula = SigmoidFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LeakyRelu, line 1 of the entry
 struct LeakyReluFormula {
@@ -33,47 +35,53 @@ struct LeakyReluFormula {
 };
 
 // ops.yaml: HardSwishGrad, line 1 of the entry
-struct HardSwishGradFormula {
+template <typename Math>
+struct HardSwishGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // inner = dY * (X / 3 + 0.5)
-    const A v0 = in[0] * (in[1] / A{3} + A{0.5});
+    const A v0 = in[0] * (Math::Quotient(in[1], A{3}) + A{0.5});
     // dX = where(X <= -3, 0, where(X < 3, inner, dY))
     const A v1 = in[1] < A{3} ? v0 : in[0];
     out[0] = in[1] <= -A{3} ? A{0} : v1;
   }
 };
+using HardSwishGradFormula = HardSwishGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Gelu, line 1 of the entry
-struct GeluFormula {
+template <typename Math>
+struct GeluFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = 0.5 * X * erfc(-X * sqrt(0.5))
-    out[0] = A{0.5} * in[0] * formula::Erfc(-in[0] * formula::Sqrt(A{0.5}));
+    out[0] = A{0.5} * in[0] * Math::Erfc(-in[0] * formula::Sqrt(A{0.5}));
   }
 };
+using GeluFormula = GeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: FastGeluGrad, line 1 of the entry
-struct FastGeluGradFormula {
+template <typename Math>
+struct FastGeluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // z = sqrt(8 / pi) * (X + 0.044715 * X * X * X)
-    const A v0 = in[1] + A{0.044715} * in[1] * in[1] * in[1];
-    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>) * v0;
+    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    const A v1 = v0 * (in[1] + A{0.044715} * in[1] * in[1] * in[1]);
     // slope = sqrt(8 / pi) * (1 + 0.134145 * X * X)
-    const A v2 = formula::Sqrt(A{8} / formula::kPi<A>);
+    const A v2 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
     const A v3 = v2 * (A{1} + A{0.134145} * in[1] * in[1]);
     // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), X * slope))
-    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v1), in[1] * v3);
-    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v1), v4);
+    const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v1), in[1] * v3);
+    out[0] = in[0] * formula::Mul0(Math::Sigmoid(v1), v4);
   }
 };
+using FastGeluGradFormula = FastGeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SinGrad, line 1 of the entry
 struct SinGradFormula {
@@ -87,7 +95,8 @@ struct SinGradFormula {
 };
 
 // ops.yaml: Softmax, line 1 of the entry
-struct SoftmaxFormula : RowsFunctor {
+template <typename Math>
+struct SoftmaxFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kPhases = 2;
@@ -105,16 +114,17 @@ struct SoftmaxFormula : RowsFunctor {
     if (phase == 0) {
       terms[0] = in[0];
     } else {
-      terms[1] = formula::Exp(in[0] - row.results[0]);
+      terms[1] = Math::Exp(in[0] - row.results[0]);
     }
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // Y = exp(X - largest) / total
-    out[0] = formula::Exp(in[0] - row.results[0]) / row.results[1];
+    out[0] = Math::Quotient(Math::Exp(in[0] - row.results[0]), row.results[1]);
   }
 };
+using SoftmaxFormula = SoftmaxFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ReduceL1Grad, line 1 of the entry
 struct ReduceL1GradFormula {
@@ -151,7 +161,8 @@ struct ReduceL2Formula : RowsFunctor {
 };
 
 // ops.yaml: ReduceLogSumExp, line 1 of the entry
-struct ReduceLogSumExpFormula : RowsFunctor {
+template <typename Math>
+struct ReduceLogSumExpFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 0;
   static constexpr int kRowOutputs = 1;
@@ -170,7 +181,7 @@ struct ReduceLogSumExpFormula : RowsFunctor {
     if (phase == 0) {
       terms[0] = in[0];
     } else {
-      terms[1] = formula::Exp(in[0] - row.results[0]);
+      terms[1] = Math::Exp(in[0] - row.results[0]);
     }
   }
   template <typename A>
@@ -189,6 +200,7 @@ struct ReduceLogSumExpFormula : RowsFunctor {
     outputs[0] = row.results[0] + formula::Log(row.results[1]);
   }
 };
+using ReduceLogSumExpFormula = ReduceLogSumExpFormulaOf<::gradsmith::formula::Precise>;
 
 }  // namespace gradsmith::generated
 

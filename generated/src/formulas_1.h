@@ -44,15 +44,17 @@ struct ReluGradFormula {
 };
 
 // ops.yaml: EluGrad, line 1 of the entry
-struct EluGradFormula {
+template <typename Math>
+struct EluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // dX = where(X > 0, dY, dY * alpha * exp(X))
-    out[0] = in[1] > A{0} ? in[0] : in[0] * scalars[0] * formula::Exp(in[1]);
+    out[0] = in[1] > A{0} ? in[0] : in[0] * scalars[0] * Math::Exp(in[1]);
   }
 };
+using EluGradFormula = EluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ClipGrad, line 1 of the entry
 struct ClipGradFormula {
@@ -66,18 +68,21 @@ struct ClipGradFormula {
 };
 
 // ops.yaml: QuickGelu, line 1 of the entry
-struct QuickGeluFormula {
+template <typename Math>
+struct QuickGeluFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // Y = X * sigmoid(alpha * X)
-    out[0] = in[0] * formula::Sigmoid(scalars[0] * in[0]);
+    out[0] = in[0] * Math::Sigmoid(scalars[0] * in[0]);
   }
 };
+using QuickGeluFormula = QuickGeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: QuickGeluGrad, line 1 of the entry
-struct QuickGeluGradFormula {
+template <typename Math>
+struct QuickGeluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
@@ -85,44 +90,51 @@ struct QuickGeluGradFormula {
     // z = alpha * X
     const A v0 = scalars[0] * in[1];
     // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), z))
-    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
-    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v0), v1);
+    const A v1 = A{1} + formula::Mul0(Math::Sigmoid(-v0), v0);
+    out[0] = in[0] * formula::Mul0(Math::Sigmoid(v0), v1);
   }
 };
+using QuickGeluGradFormula = QuickGeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Mish, line 1 of the entry
-struct MishFormula {
+template <typename Math>
+struct MishFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = X * tanh(softplus(X))
-    out[0] = in[0] * formula::Tanh(formula::Softplus(in[0]));
+    out[0] = in[0] * Math::Tanh(formula::Softplus(in[0]));
   }
 };
+using MishFormula = MishFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ErfGrad, line 1 of the entry
-struct ErfGradFormula {
+template <typename Math>
+struct ErfGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = dY * (2 / sqrt(pi) * exp(-X * X))
-    const A v0 = A{2} / formula::Sqrt(formula::kPi<A>) * formula::Exp(-in[1] * in[1]);
-    out[0] = in[0] * v0;
+    const A v0 = formula::Precise::Quotient(A{2}, formula::Sqrt(formula::kPi<A>));
+    out[0] = in[0] * (v0 * Math::Exp(-in[1] * in[1]));
   }
 };
+using ErfGradFormula = ErfGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LogGrad, line 1 of the entry
-struct LogGradFormula {
+template <typename Math>
+struct LogGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = div0(dY, X)
-    out[0] = formula::Div0(in[0], in[1]);
+    out[0] = Math::Div0(in[0], in[1]);
   }
 };
+using LogGradFormula = LogGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Atan, line 1 of the entry
 struct AtanFormula {
@@ -136,27 +148,32 @@ struct AtanFormula {
 };
 
 // ops.yaml: AtanGrad, line 1 of the entry
-struct AtanGradFormula {
+template <typename Math>
+struct AtanGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = where(abs(X) > 1e9, dY / X / X, dY / (1 + X * X))
-    const bool v0 = formula::Abs(in[1]) > A{1000000000.0};
-    out[0] = v0 ? in[0] / in[1] / in[1] : in[0] / (A{1} + in[1] * in[1]);
+    const A v0 = Math::Quotient(Math::Quotient(in[0], in[1]), in[1]);
+    const A v1 = Math::Quotient(in[0], A{1} + in[1] * in[1]);
+    out[0] = formula::Abs(in[1]) > A{1000000000.0} ? v0 : v1;
   }
 };
+using AtanGradFormula = AtanGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: AsinGrad, line 1 of the entry
-struct AsinGradFormula {
+template <typename Math>
+struct AsinGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = div0(dY, sqrt((1 - X) * (1 + X)))
-    out[0] = formula::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
+    out[0] = Math::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
   }
 };
+using AsinGradFormula = AsinGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Sinh, line 1 of the entry
 struct SinhFormula {
@@ -192,15 +209,17 @@ struct Expm1Formula {
 };
 
 // ops.yaml: Div, line 1 of the entry
-struct DivFormula {
+template <typename Math>
+struct DivFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = A / B
-    out[0] = in[0] / in[1];
+    out[0] = Math::Quotient(in[0], in[1]);
   }
 };
+using DivFormula = DivFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Max, line 1 of the entry
 struct MaxFormula {
@@ -233,8 +252,66 @@ struct SoftmaxGradFormula : RowsFunctor {
   }
 };
 
+// ops.yaml: LayerNormalization, line 1 of the entry
+struct LayerNormalizationFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kColumnInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 2;
+  static constexpr unsigned kSecondTypes = 0b1110;
+  static constexpr int kPivot = 0;
+  static constexpr int kPhases = 2;
+  static constexpr int kResults = 3;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int result) {
+    if (result == 0) {
+      return 0;
+    }
+    return 1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int phase, const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    if (phase == 0) {
+      terms[0] = in[0] - row.pivot;
+    } else {
+      const A v0 = in[0] - row.pivot - row.results[0];
+      terms[1] = v0;
+      terms[2] = v0 * v0;
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& row, A* results) {
+    if (phase == 0) {
+      results[0] /= row.length;
+    } else {
+      results[1] /= row.length;
+      const A v0 = results[2] / row.length - results[1] * results[1];
+      results[0] += results[1];
+      // NaN stays.
+      results[2] = v0 < 0 ? A{0} : v0;
+      // factor = rsqrt(variance(X, S) + epsilon)
+      results[2] = formula::Rsqrt(results[2] + row.scalars[0]);
+    }
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
+    const A v0 = (in[0] - row.pivot - row.results[0]) * row.results[2] * columns[0];
+    // Y = (X - center) * factor * scale + B
+    out[0] = v0 + columns[1];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    // mean = center
+    outputs[0] = row.pivot + row.results[0];
+    // inv_std = factor
+    outputs[1] = row.results[2];
+  }
+};
+
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
-struct SoftmaxCrossEntropyWithLabelsGradFormula : RowsFunctor {
+template <typename Math>
+struct SoftmaxCrossEntropyWithLabelsGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kRowInputs = 3;
   static constexpr int kIntegerInputs = 1;
@@ -264,14 +341,16 @@ struct SoftmaxCrossEntropyWithLabelsGradFormula : RowsFunctor {
     const A v3 = row.scalars[2] != A{0} ? row.lookups[0] : A{1};
     // z = X - largest - log_sum
     const A v4 = in[0] - row.inputs[1] - row.inputs[2];
-    const A v5 = row.index == row.integers[0] ? formula::Expm1(v4) : formula::Exp(v4);
+    const A v5 = row.index == row.integers[0] ? formula::Expm1(v4) : Math::Exp(v4);
     // dX = where(counts, dY * scale * where(index(C) == label, expm1(z), exp(z)), 0)
     out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
   }
 };
+using SoftmaxCrossEntropyWithLabelsGradFormula = SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
-struct LpNormalizationGradFormula : RowsFunctor {
+template <typename Math>
+struct LpNormalizationGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   static constexpr int kPhases = 2;
@@ -289,7 +368,7 @@ struct LpNormalizationGradFormula : RowsFunctor {
       terms[0] = row.scalars[0] < A{1.5} ? formula::Abs(in[1]) : in[1] * in[1];
     } else {
       // y = div0(X, norm)
-      const A v0 = formula::Div0(in[1], row.results[0]);
+      const A v0 = Math::Div0(in[1], row.results[0]);
       terms[1] = in[0] * v0;
     }
   }
@@ -304,14 +383,15 @@ struct LpNormalizationGradFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // y = div0(X, norm)
-    const A v0 = formula::Div0(in[1], row.results[0]);
+    const A v0 = Math::Div0(in[1], row.results[0]);
     // slope = where(p < 1.5, sign(X), y)
     const A v1 = row.scalars[0] < A{1.5} ? formula::Sign(in[1]) : v0;
-    const A v2 = (in[0] - v1 * row.results[1]) / row.results[0];
+    const A v2 = Math::Quotient(in[0] - v1 * row.results[1], row.results[0]);
     // dX = where(norm == 0, 0, (dY - slope * sum(dY * y, A)) / norm)
     out[0] = row.results[0] == A{0} ? A{0} : v2;
   }
 };
+using LpNormalizationGradFormula = LpNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GroupNormalization, line 1 of the entry
 struct GroupNormalizationFormula : RowsFunctor {

@@ -22,15 +22,18 @@ struct EluFormula {
 };
 
 // ops.yaml: HardSwish, line 1 of the entry
-struct HardSwishFormula {
+template <typename Math>
+struct HardSwishFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = X * max(0, min(1, X / 6 + 0.5))
-    out[0] = in[0] * formula::Max(A{0}, formula::Min(A{1}, in[0] / A{6} + A{0.5}));
+    const A v0 = formula::Min(A{1}, Math::Quotient(in[0], A{6}) + A{0.5});
+    out[0] = in[0] * formula::Max(A{0}, v0);
   }
 };
+using HardSwishFormula = HardSwishFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Clip, line 1 of the entry
 struct ClipFormula {
@@ -44,15 +47,17 @@ struct ClipFormula {
 };
 
 // ops.yaml: Softsign, line 1 of the entry
-struct SoftsignFormula {
+template <typename Math>
+struct SoftsignFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = X / (1 + abs(X))
-    out[0] = in[0] / (A{1} + formula::Abs(in[0]));
+    out[0] = Math::Quotient(in[0], A{1} + formula::Abs(in[0]));
   }
 };
+using SoftsignFormula = SoftsignFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: AbsGrad, line 1 of the entry
 struct AbsGradFormula {
@@ -66,15 +71,17 @@ struct AbsGradFormula {
 };
 
 // ops.yaml: AcosGrad, line 1 of the entry
-struct AcosGradFormula {
+template <typename Math>
+struct AcosGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = -div0(dY, sqrt((1 - X) * (1 + X)))
-    out[0] = -formula::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
+    out[0] = -Math::Div0(in[0], formula::Sqrt((A{1} - in[1]) * (A{1} + in[1])));
   }
 };
+using AcosGradFormula = AcosGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SinhGrad, line 1 of the entry
 struct SinhGradFormula {
@@ -159,7 +166,8 @@ struct BiasReluGradFormula : RowsFunctor {
 };
 
 // ops.yaml: BiasFastGelu, line 1 of the entry
-struct BiasFastGeluFormula {
+template <typename Math>
+struct BiasFastGeluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
@@ -167,13 +175,15 @@ struct BiasFastGeluFormula {
     // x = A + B
     const A v0 = in[0] + in[1];
     // Y = x * sigmoid(sqrt(8 / pi) * (x + 0.044715 * x * x * x))
-    const A v1 = formula::Sqrt(A{8} / formula::kPi<A>);
-    out[0] = v0 * formula::Sigmoid(v1 * (v0 + A{0.044715} * v0 * v0 * v0));
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    out[0] = v0 * Math::Sigmoid(v1 * (v0 + A{0.044715} * v0 * v0 * v0));
   }
 };
+using BiasFastGeluFormula = BiasFastGeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: BiasSiluGrad, line 1 of the entry
-struct BiasSiluGradFormula : RowsFunctor {
+template <typename Math>
+struct BiasSiluGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kColumnInputs = 1;
   static constexpr int kOutputs = 1;
@@ -193,9 +203,9 @@ struct BiasSiluGradFormula : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    const A v1 = A{1} + formula::Mul0(Math::Sigmoid(-v0), v0);
     // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
-    const A v2 = formula::Mul0(formula::Sigmoid(v0), v1);
+    const A v2 = formula::Mul0(Math::Sigmoid(v0), v1);
     // dA = dY * slope
     out[0] = in[0] * v2;
   }
@@ -205,16 +215,18 @@ struct BiasSiluGradFormula : RowsFunctor {
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
+    const A v1 = A{1} + formula::Mul0(Math::Sigmoid(-v0), v0);
     // slope = mul0(sigmoid(x), 1 + mul0(sigmoid(-x), x))
-    const A v2 = formula::Mul0(formula::Sigmoid(v0), v1);
+    const A v2 = formula::Mul0(Math::Sigmoid(v0), v1);
     // dB = sum(dY * slope, P)
     terms[0] = in[0] * v2;
   }
 };
+using BiasSiluGradFormula = BiasSiluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
-struct LogSoftmaxGradFormula : RowsFunctor {
+template <typename Math>
+struct LogSoftmaxGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   static constexpr int kPhases = 1;
@@ -229,9 +241,10 @@ struct LogSoftmaxGradFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // dX = dY - exp(Y) * sum(dY, A)
-    out[0] = in[0] - formula::Exp(in[1]) * row.results[0];
+    out[0] = in[0] - Math::Exp(in[1]) * row.results[0];
   }
 };
+using LogSoftmaxGradFormula = LogSoftmaxGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ReduceMean, line 1 of the entry
 struct ReduceMeanFormula : RowsFunctor {

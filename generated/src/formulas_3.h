@@ -11,27 +11,33 @@
 namespace gradsmith::generated {
 
 // ops.yaml: FastGelu, line 1 of the entry
-struct FastGeluFormula {
+template <typename Math>
+struct FastGeluFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = X * sigmoid(sqrt(8 / pi) * (X + 0.044715 * X * X * X))
-    const A v0 = in[0] + A{0.044715} * in[0] * in[0] * in[0];
-    out[0] = in[0] * formula::Sigmoid(formula::Sqrt(A{8} / formula::kPi<A>) * v0);
+    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    const A v1 = Math::Sigmoid(v0 * (in[0] + A{0.044715} * in[0] * in[0] * in[0]));
+    out[0] = in[0] * v1;
   }
 };
+using FastGeluFormula = FastGeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Celu, line 1 of the entry
-struct CeluFormula {
+template <typename Math>
+struct CeluFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // Y = where(X > 0, X, alpha * expm1(X / alpha))
-    out[0] = in[0] > A{0} ? in[0] : scalars[0] * formula::Expm1(in[0] / scalars[0]);
+    const A v0 = scalars[0] * formula::Expm1(Math::Quotient(in[0], scalars[0]));
+    out[0] = in[0] > A{0} ? in[0] : v0;
   }
 };
+using CeluFormula = CeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Erf, line 1 of the entry
 struct ErfFormula {
@@ -45,15 +51,17 @@ struct ErfFormula {
 };
 
 // ops.yaml: Reciprocal, line 1 of the entry
-struct ReciprocalFormula {
+template <typename Math>
+struct ReciprocalFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = 1 / X
-    out[0] = A{1} / in[0];
+    out[0] = Math::Quotient(A{1}, in[0]);
   }
 };
+using ReciprocalFormula = ReciprocalFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Abs, line 1 of the entry
 struct AbsFormula {
@@ -105,7 +113,8 @@ struct MaxGradFormula {
 };
 
 // ops.yaml: LogSoftmax, line 1 of the entry
-struct LogSoftmaxFormula : RowsFunctor {
+template <typename Math>
+struct LogSoftmaxFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kPhases = 2;
@@ -123,7 +132,7 @@ struct LogSoftmaxFormula : RowsFunctor {
     if (phase == 0) {
       terms[0] = in[0];
     } else {
-      terms[1] = formula::Exp(in[0] - row.results[0]);
+      terms[1] = Math::Exp(in[0] - row.results[0]);
     }
   }
   template <typename A>
@@ -139,21 +148,25 @@ struct LogSoftmaxFormula : RowsFunctor {
     out[0] = in[0] - row.results[0] - row.results[1];
   }
 };
+using LogSoftmaxFormula = LogSoftmaxFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
-struct ReduceLogSumExpGradFormula {
+template <typename Math>
+struct ReduceLogSumExpGradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = dY * exp(X - where(Y - Y < 1, Y, 0))
     const A v0 = in[2] - in[2] < A{1} ? in[2] : A{0};
-    out[0] = in[0] * formula::Exp(in[1] - v0);
+    out[0] = in[0] * Math::Exp(in[1] - v0);
   }
 };
+using ReduceLogSumExpGradFormula = ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LpNormalization, line 1 of the entry
-struct LpNormalizationFormula : RowsFunctor {
+template <typename Math>
+struct LpNormalizationFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kPhases = 1;
@@ -173,12 +186,14 @@ struct LpNormalizationFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // Y = div0(X, norm)
-    out[0] = formula::Div0(in[0], row.results[0]);
+    out[0] = Math::Div0(in[0], row.results[0]);
   }
 };
+using LpNormalizationFormula = LpNormalizationFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
-struct InstanceNormalizationGradFormula : RowsFunctor {
+template <typename Math>
+struct InstanceNormalizationGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kRowInputs = 3;
   static constexpr int kOutputs = 1;
@@ -199,9 +214,9 @@ struct InstanceNormalizationGradFormula : RowsFunctor {
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // xhat = (X - mean) * inv_std
     const A v0 = (in[1] - row.inputs[1]) * row.inputs[2];
-    const A v1 = in[0] - (row.results[1] + v0 * row.results[0]) / row.length;
+    const A v1 = Math::Quotient(row.results[1] + v0 * row.results[0], row.length);
     // dX = scale * inv_std * (dY - (of_y + xhat * of_xhat) / count(D))
-    out[0] = row.inputs[0] * row.inputs[2] * v1;
+    out[0] = row.inputs[0] * row.inputs[2] * (in[0] - v1);
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
@@ -209,6 +224,7 @@ struct InstanceNormalizationGradFormula : RowsFunctor {
     outputs[1] = row.results[1];
   }
 };
+using InstanceNormalizationGradFormula = InstanceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 struct InstanceNormalizationGradFormula2 : RowsFunctor {

@@ -11,54 +11,62 @@
 namespace gradsmith::generated {
 
 // ops.yaml: Tanh, line 1 of the entry
-struct TanhFormula {
+template <typename Math>
+struct TanhFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = tanh(X)
-    out[0] = formula::Tanh(in[0]);
+    out[0] = Math::Tanh(in[0]);
   }
 };
+using TanhFormula = TanhFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GeluGrad, line 1 of the entry
-struct GeluGradFormula {
+template <typename Math>
+struct GeluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = 0.5 * erfc(-X * sqrt(0.5))
-    const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
+    const A v0 = A{0.5} * Math::Erfc(-in[1] * formula::Sqrt(A{0.5}));
     // density = sqrt(0.5 / pi) * exp(-0.5 * X * X)
-    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>);
-    const A v2 = v1 * formula::Exp(-A{0.5} * in[1] * in[1]);
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
+    const A v2 = v1 * Math::Exp(-A{0.5} * in[1] * in[1]);
     // dX = dY * (probability + X * density)
     out[0] = in[0] * (v0 + in[1] * v2);
   }
 };
+using GeluGradFormula = GeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SeluGrad, line 1 of the entry
-struct SeluGradFormula {
+template <typename Math>
+struct SeluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // dX = where(X > 0, gamma * dY, dY * (gamma * alpha * exp(X)))
-    const A v0 = in[0] * (scalars[1] * scalars[0] * formula::Exp(in[1]));
+    const A v0 = in[0] * (scalars[1] * scalars[0] * Math::Exp(in[1]));
     out[0] = in[1] > A{0} ? scalars[1] * in[0] : v0;
   }
 };
+using SeluGradFormula = SeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SqrtGrad, line 1 of the entry
-struct SqrtGradFormula {
+template <typename Math>
+struct SqrtGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = div0(0.5 * dY, Y)
-    out[0] = formula::Div0(A{0.5} * in[0], in[1]);
+    out[0] = Math::Div0(A{0.5} * in[0], in[1]);
   }
 };
+using SqrtGradFormula = SqrtGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Acos, line 1 of the entry
 struct AcosFormula {
@@ -72,15 +80,17 @@ struct AcosFormula {
 };
 
 // ops.yaml: Log1pGrad, line 1 of the entry
-struct Log1pGradFormula {
+template <typename Math>
+struct Log1pGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = div0(dY, 1 + X)
-    out[0] = formula::Div0(in[0], A{1} + in[1]);
+    out[0] = Math::Div0(in[0], A{1} + in[1]);
   }
 };
+using Log1pGradFormula = Log1pGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: MinGrad, line 1 of the entry
 struct MinGradFormula {
@@ -115,7 +125,8 @@ struct PowGradFormula {
 };
 
 // ops.yaml: BiasFastGeluGrad, line 1 of the entry
-struct BiasFastGeluGradFormula : RowsFunctor {
+template <typename Math>
+struct BiasFastGeluGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kColumnInputs = 1;
   static constexpr int kOutputs = 1;
@@ -133,16 +144,16 @@ struct BiasFastGeluGradFormula : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
-    const A v0 = formula::Sqrt(A{8} / formula::kPi<A>);
+    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
     // x = A + B
     const A v1 = in[1] + columns[0];
     // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
     const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
     // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
     const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
-    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v3);
+    const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v2), v3);
     // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
-    const A v5 = formula::Mul0(formula::Sigmoid(v2), v4);
+    const A v5 = formula::Mul0(Math::Sigmoid(v2), v4);
     // dA = dY * slope
     out[0] = in[0] * v5;
   }
@@ -150,71 +161,129 @@ struct BiasFastGeluGradFormula : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
-    const A v0 = formula::Sqrt(A{8} / formula::kPi<A>);
+    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
     // x = A + B
     const A v1 = in[1] + columns[0];
     // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
     const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
     // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
     const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
-    const A v4 = A{1} + formula::Mul0(formula::Sigmoid(-v2), v3);
+    const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v2), v3);
     // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
-    const A v5 = formula::Mul0(formula::Sigmoid(v2), v4);
+    const A v5 = formula::Mul0(Math::Sigmoid(v2), v4);
     // dB = sum(dY * slope, P)
     terms[0] = in[0] * v5;
   }
 };
+using BiasFastGeluGradFormula = BiasFastGeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GluGrad, line 1 of the entry
-struct GluGradFormula {
+template <typename Math>
+struct GluGradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 2;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dGate = dY * up * sigmoid(gate) * sigmoid(-gate)
-    out[0] = in[0] * in[2] * formula::Sigmoid(in[1]) * formula::Sigmoid(-in[1]);
+    out[0] = in[0] * in[2] * Math::Sigmoid(in[1]) * Math::Sigmoid(-in[1]);
     // dUp = dY * sigmoid(gate)
-    out[1] = in[0] * formula::Sigmoid(in[1]);
+    out[1] = in[0] * Math::Sigmoid(in[1]);
   }
 };
+using GluGradFormula = GluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SwiGlu, line 1 of the entry
-struct SwiGluFormula {
+template <typename Math>
+struct SwiGluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = up * (gate * sigmoid(gate))
-    out[0] = in[1] * (in[0] * formula::Sigmoid(in[0]));
+    out[0] = in[1] * (in[0] * Math::Sigmoid(in[0]));
   }
 };
+using SwiGluFormula = SwiGluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GeGlu, line 1 of the entry
-struct GeGluFormula {
+template <typename Math>
+struct GeGluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = 0.5 * erfc(-gate * sqrt(0.5))
-    const A v0 = A{0.5} * formula::Erfc(-in[0] * formula::Sqrt(A{0.5}));
+    const A v0 = A{0.5} * Math::Erfc(-in[0] * formula::Sqrt(A{0.5}));
     // Y = up * (gate * probability)
     out[0] = in[1] * (in[0] * v0);
   }
 };
+using GeGluFormula = GeGluFormulaOf<::gradsmith::formula::Precise>;
+
+// ops.yaml: LayerNormalizationGrad, line 1 of the entry
+struct LayerNormalizationGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kRowInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 2;
+  static constexpr unsigned kSecondTypes = 0b11000101;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 2;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
+    // g = dY * scale
+    const A v0 = in[0] * columns[0];
+    terms[0] = v0;
+    // xhat = (X - mean) * inv_std
+    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
+    terms[1] = v0 * v1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
+    results[0] /= row.length;
+    results[1] /= row.length;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
+    // g = dY * scale
+    const A v0 = in[0] * columns[0];
+    // xhat = (X - mean) * inv_std
+    const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
+    // dX = inv_std * (g - mean(g, S) - xhat * mean(g * xhat, S))
+    out[0] = row.inputs[1] * (v0 - row.results[0] - v1 * row.results[1]);
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    // xhat = (X - mean) * inv_std
+    const A v0 = (in[1] - row.inputs[0]) * row.inputs[1];
+    // dScale = sum(dY * xhat, P)
+    terms[0] = in[0] * v0;
+    // dBias = sum(dY, P)
+    terms[1] = in[0];
+  }
+};
 
 // ops.yaml: ReduceL2Grad, line 1 of the entry
-struct ReduceL2GradFormula {
+template <typename Math>
+struct ReduceL2GradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = where(Y == 0, 0, dY * (X / Y))
-    out[0] = in[2] == A{0} ? A{0} : in[0] * (in[1] / in[2]);
+    out[0] = in[2] == A{0} ? A{0} : in[0] * Math::Quotient(in[1], in[2]);
   }
 };
+using ReduceL2GradFormula = ReduceL2GradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
-struct SoftmaxCrossEntropyLossFormula : RowsFunctor {
+template <typename Math>
+struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kIntegerInputs = 1;
   static constexpr int kTables = 1;
@@ -240,7 +309,7 @@ struct SoftmaxCrossEntropyLossFormula : RowsFunctor {
       const A v0 = row.index == row.integers[0] ? in[0] : A{0};
       terms[1] = v0;
     } else {
-      terms[2] = formula::Exp(in[0] - row.results[0]);
+      terms[2] = Math::Exp(in[0] - row.results[0]);
     }
   }
   template <typename A>
@@ -272,6 +341,7 @@ struct SoftmaxCrossEntropyLossFormula : RowsFunctor {
     outputs[1] = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
   }
 };
+using SoftmaxCrossEntropyLossFormula = SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
@@ -294,7 +364,7 @@ struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const A v0 = row.scalars[1] != A{0} ? row.results[0] : A{1};
     // Y = div0(sum(loss, N, D), where(average, total, 1))
-    outputs[0] = formula::Div0(row.results[1], v0);
+    outputs[0] = formula::Precise::Div0(row.results[1], v0);
   }
 };
 
@@ -346,7 +416,8 @@ struct SkipLayerNormalizationGradFormula : RowsFunctor {
 };
 
 // ops.yaml: MeanVarianceNormalization, line 1 of the entry
-struct MeanVarianceNormalizationFormula : RowsFunctor {
+template <typename Math>
+struct MeanVarianceNormalizationFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kRowOutputs = 2;
@@ -393,7 +464,7 @@ struct MeanVarianceNormalizationFormula : RowsFunctor {
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // Y = (X - center) / (spread + epsilon)
-    out[0] = (in[0] - row.pivot - row.results[0]) / row.results[3];
+    out[0] = Math::Quotient(in[0] - row.pivot - row.results[0], row.results[3]);
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
@@ -405,6 +476,7 @@ struct MeanVarianceNormalizationFormula : RowsFunctor {
     outputs[1] = v0;
   }
 };
+using MeanVarianceNormalizationFormula = MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: InstanceNormalization, line 1 of the entry
 struct InstanceNormalizationFormula : RowsFunctor {

@@ -11,15 +11,17 @@
 namespace gradsmith::generated {
 
 // ops.yaml: SoftplusGrad, line 1 of the entry
-struct SoftplusGradFormula {
+template <typename Math>
+struct SoftplusGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = dY * sigmoid(X)
-    out[0] = in[0] * formula::Sigmoid(in[1]);
+    out[0] = in[0] * Math::Sigmoid(in[1]);
   }
 };
+using SoftplusGradFormula = SoftplusGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: HardSigmoid, line 1 of the entry
 struct HardSigmoidFormula {
@@ -47,15 +49,17 @@ struct HardSigmoidGradFormula {
 };
 
 // ops.yaml: Swish, line 1 of the entry
-struct SwishFormula {
+template <typename Math>
+struct SwishFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // Y = X * sigmoid(alpha * X)
-    out[0] = in[0] * formula::Sigmoid(scalars[0] * in[0]);
+    out[0] = in[0] * Math::Sigmoid(scalars[0] * in[0]);
   }
 };
+using SwishFormula = SwishFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ThresholdedReluGrad, line 1 of the entry
 struct ThresholdedReluGradFormula {
@@ -69,29 +73,34 @@ struct ThresholdedReluGradFormula {
 };
 
 // ops.yaml: SoftsignGrad, line 1 of the entry
-struct SoftsignGradFormula {
+template <typename Math>
+struct SoftsignGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = dY / (1 + abs(X)) / (1 + abs(X))
-    out[0] = in[0] / (A{1} + formula::Abs(in[1])) / (A{1} + formula::Abs(in[1]));
+    const A v0 = Math::Quotient(in[0], A{1} + formula::Abs(in[1]));
+    out[0] = Math::Quotient(v0, A{1} + formula::Abs(in[1]));
   }
 };
+using SoftsignGradFormula = SoftsignGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: MishGrad, line 1 of the entry
-struct MishGradFormula {
+template <typename Math>
+struct MishGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // w = tanh(softplus(X))
-    const A v0 = formula::Tanh(formula::Softplus(in[1]));
+    const A v0 = Math::Tanh(formula::Softplus(in[1]));
     // dX = dY * (w + X * sigmoid(X) * (1 - w) * (1 + w))
-    const A v1 = v0 + in[1] * formula::Sigmoid(in[1]) * (A{1} - v0) * (A{1} + v0);
+    const A v1 = v0 + in[1] * Math::Sigmoid(in[1]) * (A{1} - v0) * (A{1} + v0);
     out[0] = in[0] * v1;
   }
 };
+using MishGradFormula = MishGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ExpGrad, line 1 of the entry
 struct ExpGradFormula {
@@ -127,31 +136,35 @@ struct AsinFormula {
 };
 
 // ops.yaml: DivGrad, line 1 of the entry
-struct DivGradFormula {
+template <typename Math>
+struct DivGradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 2;
   static constexpr bool kSums = true;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // q = div0(dY, B)
-    const A v0 = formula::Div0(in[0], in[2]);
+    const A v0 = Math::Div0(in[0], in[2]);
     // dA = sum(q)
     out[0] = v0;
     // dB = sum(-mul0(q, A / B))
-    out[1] = -formula::Mul0(v0, in[1] / in[2]);
+    out[1] = -formula::Mul0(v0, Math::Quotient(in[1], in[2]));
   }
 };
+using DivGradFormula = DivGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Glu, line 1 of the entry
-struct GluFormula {
+template <typename Math>
+struct GluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = up * sigmoid(gate)
-    out[0] = in[1] * formula::Sigmoid(in[0]);
+    out[0] = in[1] * Math::Sigmoid(in[0]);
   }
 };
+using GluFormula = GluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ReGlu, line 1 of the entry
 struct ReGluFormula {
@@ -178,48 +191,88 @@ struct ReGluGradFormula {
 };
 
 // ops.yaml: GeGluGrad, line 1 of the entry
-struct GeGluGradFormula {
+template <typename Math>
+struct GeGluGradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 2;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = 0.5 * erfc(-gate * sqrt(0.5))
-    const A v0 = A{0.5} * formula::Erfc(-in[1] * formula::Sqrt(A{0.5}));
+    const A v0 = A{0.5} * Math::Erfc(-in[1] * formula::Sqrt(A{0.5}));
     // density = sqrt(0.5 / pi) * exp(-0.5 * gate * gate)
-    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>);
-    const A v2 = v1 * formula::Exp(-A{0.5} * in[1] * in[1]);
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
+    const A v2 = v1 * Math::Exp(-A{0.5} * in[1] * in[1]);
     // dGate = dY * up * (probability + gate * density)
     out[0] = in[0] * in[2] * (v0 + in[1] * v2);
     // dUp = dY * (gate * probability)
     out[1] = in[0] * (in[1] * v0);
   }
 };
+using GeGluGradFormula = GeGluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Dropout, line 1 of the entry
-struct DropoutFormula {
+template <typename Math>
+struct DropoutFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   static constexpr unsigned kMasks = 0b10;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // scale = where(ratio < 1, 1 / (1 - ratio), 0)
-    const A v0 = scalars[0] < A{1} ? A{1} / (A{1} - scalars[0]) : A{0};
+    const A v0 = scalars[0] < A{1} ? Math::Quotient(A{1}, A{1} - scalars[0]) : A{0};
     // Y = where(mask, X * scale, 0)
     out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
   }
 };
+using DropoutFormula = DropoutFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: DropoutGrad, line 1 of the entry
-struct DropoutGradFormula {
+template <typename Math>
+struct DropoutGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   static constexpr unsigned kMasks = 0b10;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // scale = where(ratio < 1, 1 / (1 - ratio), 0)
-    const A v0 = scalars[0] < A{1} ? A{1} / (A{1} - scalars[0]) : A{0};
+    const A v0 = scalars[0] < A{1} ? Math::Quotient(A{1}, A{1} - scalars[0]) : A{0};
     // dX = where(mask, dY * scale, 0)
     out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
+  }
+};
+using DropoutGradFormula = DropoutGradFormulaOf<::gradsmith::formula::Precise>;
+
+// ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
+struct SimplifiedLayerNormalizationFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 1;
+  static constexpr unsigned kSecondTypes = 0b110;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0] * in[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
+    results[0] /= row.length;
+    // factor = rsqrt(mean(X * X, S) + epsilon)
+    results[0] = formula::Rsqrt(results[0] + row.scalars[0]);
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
+    // Y = X * factor * scale
+    out[0] = in[0] * row.results[0] * columns[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    // inv_std = factor
+    outputs[0] = row.results[0];
   }
 };
 
@@ -247,7 +300,8 @@ struct ReduceSumFormula : RowsFunctor {
 };
 
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
-struct SoftmaxCrossEntropyWithLabelsFormula : RowsFunctor {
+template <typename Math>
+struct SoftmaxCrossEntropyWithLabelsFormulaOf : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kIntegerInputs = 1;
   static constexpr int kTables = 1;
@@ -271,7 +325,7 @@ struct SoftmaxCrossEntropyWithLabelsFormula : RowsFunctor {
       terms[0] = in[0];
       terms[1] = row.index == row.integers[0] ? in[0] : A{0};
     } else {
-      terms[2] = formula::Exp(in[0] - row.results[0]);
+      terms[2] = Math::Exp(in[0] - row.results[0]);
     }
   }
   template <typename A>
@@ -303,6 +357,7 @@ struct SoftmaxCrossEntropyWithLabelsFormula : RowsFunctor {
     outputs[2] = v4;
   }
 };
+using SoftmaxCrossEntropyWithLabelsFormula = SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossGradFormula : RowsFunctor {
@@ -359,12 +414,13 @@ struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const A v0 = row.scalars[1] != A{0} ? row.results[0] : A{1};
-    outputs[0] = formula::Div0(row.inputs[0], v0);
+    outputs[0] = formula::Precise::Div0(row.inputs[0], v0);
   }
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
-struct SoftmaxCrossEntropyLossGradFormula3 : RowsFunctor {
+template <typename Math>
+struct SoftmaxCrossEntropyLossGradFormula3Of : RowsFunctor {
   static constexpr int kInputs = 1;
   static constexpr int kRowInputs = 1;
   static constexpr int kIntegerInputs = 1;
@@ -394,11 +450,12 @@ struct SoftmaxCrossEntropyLossGradFormula3 : RowsFunctor {
     const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
     const bool v4 = row.index == row.integers[0];
     // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
-    const A v5 = v4 ? formula::Expm1(in[0]) : formula::Exp(in[0]);
+    const A v5 = v4 ? formula::Expm1(in[0]) : Math::Exp(in[0]);
     // dX = where(counts, of_loss * scale * slope, 0)
     out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
   }
 };
+using SoftmaxCrossEntropyLossGradFormula3 = SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Precise>;
 
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationFormula : RowsFunctor {

@@ -6,6 +6,7 @@
 
 #include "patterns/formula_math.h"
 #include "patterns/functor.h"
+#include "patterns/rows_functor.h"
 
 namespace gradsmith::generated {
 
@@ -43,15 +44,18 @@ struct SoftplusFormula {
 };
 
 // ops.yaml: CeluGrad, line 1 of the entry
-struct CeluGradFormula {
+template <typename Math>
+struct CeluGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // dX = where(X > 0, dY, dY * exp(X / alpha))
-    out[0] = in[1] > A{0} ? in[0] : in[0] * formula::Exp(in[1] / scalars[0]);
+    const A v0 = in[0] * Math::Exp(Math::Quotient(in[1], scalars[0]));
+    out[0] = in[1] > A{0} ? in[0] : v0;
   }
 };
+using CeluGradFormula = CeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Sqrt, line 1 of the entry
 struct SqrtFormula {
@@ -65,15 +69,17 @@ struct SqrtFormula {
 };
 
 // ops.yaml: Expm1Grad, line 1 of the entry
-struct Expm1GradFormula {
+template <typename Math>
+struct Expm1GradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // dX = dY * exp(X)
-    out[0] = in[0] * formula::Exp(in[1]);
+    out[0] = in[0] * Math::Exp(in[1]);
   }
 };
+using Expm1GradFormula = Expm1GradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SubGrad, line 1 of the entry
 struct SubGradFormula {
@@ -127,7 +133,8 @@ struct WhereFormula {
 };
 
 // ops.yaml: BiasGelu, line 1 of the entry
-struct BiasGeluFormula {
+template <typename Math>
+struct BiasGeluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
@@ -135,36 +142,85 @@ struct BiasGeluFormula {
     // x = A + B
     const A v0 = in[0] + in[1];
     // Y = 0.5 * x * erfc(-x * sqrt(0.5))
-    out[0] = A{0.5} * v0 * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    out[0] = A{0.5} * v0 * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
   }
 };
+using BiasGeluFormula = BiasGeluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SwiGluGrad, line 1 of the entry
-struct SwiGluGradFormula {
+template <typename Math>
+struct SwiGluGradFormulaOf {
   static constexpr int kInputs = 3;
   static constexpr int kOutputs = 2;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // slope = mul0(sigmoid(gate), 1 + mul0(sigmoid(-gate), gate))
-    const A v0 = A{1} + formula::Mul0(formula::Sigmoid(-in[1]), in[1]);
-    const A v1 = formula::Mul0(formula::Sigmoid(in[1]), v0);
+    const A v0 = A{1} + formula::Mul0(Math::Sigmoid(-in[1]), in[1]);
+    const A v1 = formula::Mul0(Math::Sigmoid(in[1]), v0);
     // dGate = dY * up * slope
     out[0] = in[0] * in[2] * v1;
     // dUp = dY * (gate * sigmoid(gate))
-    out[1] = in[0] * (in[1] * formula::Sigmoid(in[1]));
+    out[1] = in[0] * (in[1] * Math::Sigmoid(in[1]));
+  }
+};
+using SwiGluGradFormula = SwiGluGradFormulaOf<::gradsmith::formula::Precise>;
+
+// ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
+struct SimplifiedLayerNormalizationGradFormula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kRowInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 1;
+  static constexpr unsigned kSecondTypes = 0b100101;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& row, const A* in, const A* columns, A* terms) {
+    // g = dY * scale
+    const A v0 = in[0] * columns[0];
+    // xhat = X * inv_std
+    const A v1 = in[1] * row.inputs[0];
+    terms[0] = v0 * v1;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Finish(int /*phase*/, const RowValues<A>& row, A* results) {
+    results[0] /= row.length;
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* columns, A* out) {
+    // g = dY * scale
+    const A v0 = in[0] * columns[0];
+    // xhat = X * inv_std
+    const A v1 = in[1] * row.inputs[0];
+    // dX = inv_std * (g - xhat * mean(g * xhat, S))
+    out[0] = row.inputs[0] * (v0 - v1 * row.results[0]);
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+    // xhat = X * inv_std
+    const A v0 = in[1] * row.inputs[0];
+    // dScale = sum(dY * xhat, P)
+    terms[0] = in[0] * v0;
   }
 };
 
 // ops.yaml: ReduceMeanGrad, line 1 of the entry
-struct ReduceMeanGradFormula {
+template <typename Math>
+struct ReduceMeanGradFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // dX = dY / count(A)
-    out[0] = in[0] / scalars[0];
+    out[0] = Math::Quotient(in[0], scalars[0]);
   }
 };
+using ReduceMeanGradFormula = ReduceMeanGradFormulaOf<::gradsmith::formula::Precise>;
 
 }  // namespace gradsmith::generated
 

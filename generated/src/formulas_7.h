@@ -36,7 +36,8 @@ struct TanhGradFormula {
 };
 
 // ops.yaml: SwishGrad, line 1 of the entry
-struct SwishGradFormula {
+template <typename Math>
+struct SwishGradFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
@@ -44,10 +45,11 @@ struct SwishGradFormula {
     // z = alpha * X
     const A v0 = scalars[0] * in[1];
     // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), z))
-    const A v1 = A{1} + formula::Mul0(formula::Sigmoid(-v0), v0);
-    out[0] = in[0] * formula::Mul0(formula::Sigmoid(v0), v1);
+    const A v1 = A{1} + formula::Mul0(Math::Sigmoid(-v0), v0);
+    out[0] = in[0] * formula::Mul0(Math::Sigmoid(v0), v1);
   }
 };
+using SwishGradFormula = SwishGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Selu, line 1 of the entry
 struct SeluFormula {
@@ -73,15 +75,17 @@ struct ThresholdedReluFormula {
 };
 
 // ops.yaml: Exp, line 1 of the entry
-struct ExpFormula {
+template <typename Math>
+struct ExpFormulaOf {
   static constexpr int kInputs = 1;
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // Y = exp(X)
-    out[0] = formula::Exp(in[0]);
+    out[0] = Math::Exp(in[0]);
   }
 };
+using ExpFormula = ExpFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: Log, line 1 of the entry
 struct LogFormula {
@@ -194,7 +198,8 @@ struct BiasReluFormula {
 };
 
 // ops.yaml: BiasGeluGrad, line 1 of the entry
-struct BiasGeluGradFormula : RowsFunctor {
+template <typename Math>
+struct BiasGeluGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kColumnInputs = 1;
   static constexpr int kOutputs = 1;
@@ -214,10 +219,10 @@ struct BiasGeluGradFormula : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>) * v0;
-    const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
+    const A v2 = A{0.5} * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
     // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
-    const A v3 = v2 + v1 * formula::Exp(-A{0.5} * v0 * v0);
+    const A v3 = v2 + v1 * v0 * Math::Exp(-A{0.5} * v0 * v0);
     // dA = dY * slope
     out[0] = in[0] * v3;
   }
@@ -227,17 +232,19 @@ struct BiasGeluGradFormula : RowsFunctor {
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(A{0.5} / formula::kPi<A>) * v0;
-    const A v2 = A{0.5} * formula::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
+    const A v2 = A{0.5} * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
     // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
-    const A v3 = v2 + v1 * formula::Exp(-A{0.5} * v0 * v0);
+    const A v3 = v2 + v1 * v0 * Math::Exp(-A{0.5} * v0 * v0);
     // dB = sum(dY * slope, P)
     terms[0] = in[0] * v3;
   }
 };
+using BiasGeluGradFormula = BiasGeluGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: BiasSilu, line 1 of the entry
-struct BiasSiluFormula {
+template <typename Math>
+struct BiasSiluFormulaOf {
   static constexpr int kInputs = 2;
   static constexpr int kOutputs = 1;
   template <typename A>
@@ -245,9 +252,10 @@ struct BiasSiluFormula {
     // x = A + B
     const A v0 = in[0] + in[1];
     // Y = x * sigmoid(x)
-    out[0] = v0 * formula::Sigmoid(v0);
+    out[0] = v0 * Math::Sigmoid(v0);
   }
 };
+using BiasSiluFormula = BiasSiluFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: ReduceSumGrad, line 1 of the entry
 struct ReduceSumGradFormula {
@@ -261,7 +269,8 @@ struct ReduceSumGradFormula {
 };
 
 // ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
-struct MeanVarianceNormalizationGradFormula : RowsFunctor {
+template <typename Math>
+struct MeanVarianceNormalizationGradFormulaOf : RowsFunctor {
   static constexpr int kInputs = 2;
   static constexpr int kRowInputs = 2;
   static constexpr int kOutputs = 1;
@@ -281,19 +290,21 @@ struct MeanVarianceNormalizationGradFormula : RowsFunctor {
     results[1] /= row.length;
     // slope = mean(dY * (X - mean), N, D) * factor * factor
     // factor = 1 / (std_dev + epsilon)
-    const A v0 = A{1} / (row.inputs[1] + row.scalars[0]);
+    const A v0 = formula::Precise::Quotient(A{1}, row.inputs[1] + row.scalars[0]);
     results[0] = results[0] * v0 * v0;
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
     // factor = 1 / (std_dev + epsilon)
-    const A v0 = A{1} / (row.inputs[1] + row.scalars[0]);
-    const A v1 = row.inputs[1] == A{0} ? A{0} : (in[1] - row.inputs[0]) / row.inputs[1];
+    const A v0 = Math::Quotient(A{1}, row.inputs[1] + row.scalars[0]);
+    const A v1 = Math::Quotient(in[1] - row.inputs[0], row.inputs[1]);
+    const A v2 = row.inputs[1] == A{0} ? A{0} : v1;
     // dX = (dY - mean(dY, N, D)) * factor - where(std_dev == 0, 0, (X - mean) / std_dev) * slope
-    out[0] = (in[0] - row.results[1]) * v0 - v1 * row.results[0];
+    out[0] = (in[0] - row.results[1]) * v0 - v2 * row.results[0];
   }
 };
+using MeanVarianceNormalizationGradFormula = MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradFormula : RowsFunctor {
@@ -342,8 +353,8 @@ struct GroupNormalizationGradFormula2 : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
-    outputs[0] = row.results[0] / row.scalars[0];
-    outputs[1] = row.results[1] / row.scalars[0];
+    outputs[0] = formula::Precise::Quotient(row.results[0], row.scalars[0]);
+    outputs[1] = formula::Precise::Quotient(row.results[1], row.scalars[0]);
   }
 };
 

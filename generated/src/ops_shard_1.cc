@@ -9,9 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#if __has_include("layer_norm/kernels.h")
-#include "layer_norm/kernels.h"
-#endif
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
@@ -121,9 +118,6 @@ struct MaxPoolXYGrad;  // an unknown kernel is an incomplete type
 namespace gradsmith::pool {
 struct GlobalAveragePoolGrad;  // an unknown kernel is an incomplete type
 }  // namespace gradsmith::pool
-namespace gradsmith::layer_norm {
-struct LayerNormalization;  // an unknown kernel is an incomplete type
-}  // namespace gradsmith::layer_norm
 
 namespace gradsmith {
 
@@ -6917,21 +6911,6 @@ extern const std::array<Row, 18> kRows;
 namespace {
 
 using Given = ::gradsmith::LayerNormalizationAttributes;
-using Kernel = ::gradsmith::layer_norm::LayerNormalization;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: LayerNormalization, line 3 of the entry: there is no kernel layer_norm::LayerNormalization; expected struct LayerNormalization in layer_norm/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "X [*P, *S], scale [*S], B [*S], Y [*P, *S], mean [*P], inv_std [*P]",
-    "ops.yaml: LayerNormalization, line 3 of the entry: kShapes of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "X T, scale T1, B T1, Y T1, mean T2, inv_std T2",
-    "ops.yaml: LayerNormalization, line 3 of the entry: kTypes of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kLimits == "P length axis, axis axis_of X, epsilon min 0",
-    "ops.yaml: LayerNormalization, line 3 of the entry: kLimits of kernel layer_norm::LayerNormalization is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
     "T",
@@ -6941,16 +6920,8 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
     "T2",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.axis = from.axis;
-  to.epsilon = from.epsilon;
-  return to;
-}
-
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: LayerNormalization, line 15 of the entry
+    // ops.yaml: LayerNormalization, line 20 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -6958,7 +6929,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: LayerNormalization, line 16 of the entry
+    // ops.yaml: LayerNormalization, line 21 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -6996,21 +6967,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: LayerNormalization, line 7 of the entry
+    // ops.yaml: LayerNormalization, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalization, line 8 of the entry
+    // ops.yaml: LayerNormalization, line 13 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: LayerNormalization, line 9 of the entry
+    // ops.yaml: LayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
@@ -7021,14 +6992,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: LayerNormalization, line 11 of the entry
+    // ops.yaml: LayerNormalization, line 16 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalization, line 12 of the entry
+    // ops.yaml: LayerNormalization, line 17 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
@@ -7036,7 +7007,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: LayerNormalization, line 13 of the entry
+    // ops.yaml: LayerNormalization, line 18 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -7047,7 +7018,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7056,7 +7027,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 19 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -7075,7 +7046,7 @@ constinit const OpSchema kSchema = {
     .name = "LayerNormalization",
     .since_version = 1,
     .gradient_of = "",
-    .kernel = "layer_norm::LayerNormalization",
+    .kernel = "formulas::LayerNormalization",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -7085,22 +7056,95 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // B
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // mean
+    internal::NamedOperand{.argument = 1, .names = {0}},
+    // inv_std
+    internal::NamedOperand{.argument = 2, .names = {0}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPassOf<LayerNormalizationFormula>(0b11, 0b10, kNamed),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 3,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernelsOf<LayerNormalizationFormula>("LayerNormalization"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "X",
+    // 1
+    "scale",
+    // 2
+    "B",
+    // 3
+    "Y",
+    // 4
+    "mean",
+    // 5
+    "inv_std",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "LayerNormalization",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: P, S.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // S
+      internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  in.scale = internal::ArgumentAt(inputs, 1);
-  in.B = internal::ArgumentAt(inputs, 2);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  out.mean = internal::ArgumentAt(outputs, 1);
-  out.inv_std = internal::ArgumentAt(outputs, 2);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCpu(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -7108,17 +7152,10 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  in.scale = internal::ArgumentAt(inputs, 1);
-  in.B = internal::ArgumentAt(inputs, 2);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  out.mean = internal::ArgumentAt(outputs, 1);
-  out.inv_std = internal::ArgumentAt(outputs, 2);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCuda(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T_, typename T1_, typename T2_>
@@ -7142,7 +7179,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7152,7 +7189,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -7162,7 +7199,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -7172,7 +7209,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7182,7 +7219,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -7192,7 +7229,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -7202,7 +7239,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -7212,7 +7249,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -7222,7 +7259,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -7235,121 +7272,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7359,8 +7286,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7370,8 +7297,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7381,8 +7308,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7392,8 +7319,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7403,8 +7330,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7414,8 +7341,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7425,19 +7352,129 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 33,
     },
 };
 
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 template <>
 Status LayerNormalization<float, float, float>(
     const Context& context,
@@ -7447,7 +7484,7 @@ Status LayerNormalization<float, float, float>(
   return generated::layer_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status LayerNormalization<double, double, double>(
     const Context& context,
@@ -7457,7 +7494,7 @@ Status LayerNormalization<double, double, double>(
   return generated::layer_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status LayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -7467,7 +7504,7 @@ Status LayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::layer_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status LayerNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -7477,7 +7514,7 @@ Status LayerNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::layer_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status LayerNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -7487,7 +7524,7 @@ Status LayerNormalization<MLFloat16, float, float>(
   return generated::layer_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status LayerNormalization<BFloat16, float, float>(
     const Context& context,
@@ -7497,7 +7534,7 @@ Status LayerNormalization<BFloat16, float, float>(
   return generated::layer_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status LayerNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -7507,7 +7544,7 @@ Status LayerNormalization<MLFloat16, MLFloat16, float>(
   return generated::layer_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status LayerNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -7517,7 +7554,7 @@ Status LayerNormalization<BFloat16, BFloat16, float>(
   return generated::layer_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status LayerNormalization<float, MLFloat16, float>(
     const Context& context,
@@ -8930,7 +8967,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8940,7 +8977,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8950,7 +8987,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8960,7 +8997,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8970,7 +9007,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -8980,7 +9017,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -8990,7 +9027,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -9000,7 +9037,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -9010,7 +9047,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -9023,121 +9060,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9147,8 +9074,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9158,8 +9085,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9169,8 +9096,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9180,8 +9107,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9191,8 +9118,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9202,8 +9129,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9213,19 +9140,129 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 33,
     },
 };
 
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 template <>
 Status GroupNormalization<float, float, float>(
     const Context& context,
@@ -9235,7 +9272,7 @@ Status GroupNormalization<float, float, float>(
   return generated::group_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status GroupNormalization<double, double, double>(
     const Context& context,
@@ -9245,7 +9282,7 @@ Status GroupNormalization<double, double, double>(
   return generated::group_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status GroupNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -9255,7 +9292,7 @@ Status GroupNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::group_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status GroupNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -9265,7 +9302,7 @@ Status GroupNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::group_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status GroupNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -9275,7 +9312,7 @@ Status GroupNormalization<MLFloat16, float, float>(
   return generated::group_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status GroupNormalization<BFloat16, float, float>(
     const Context& context,
@@ -9285,7 +9322,7 @@ Status GroupNormalization<BFloat16, float, float>(
   return generated::group_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status GroupNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -9295,7 +9332,7 @@ Status GroupNormalization<MLFloat16, MLFloat16, float>(
   return generated::group_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status GroupNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -9305,7 +9342,7 @@ Status GroupNormalization<BFloat16, BFloat16, float>(
   return generated::group_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status GroupNormalization<float, MLFloat16, float>(
     const Context& context,

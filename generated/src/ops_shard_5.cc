@@ -15,9 +15,6 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
-#if __has_include("layer_norm/kernels.h")
-#include "layer_norm/kernels.h"
-#endif
 #include "core/broadcast.h"
 #include "core/stub.h"
 #include "core/validate.h"
@@ -138,9 +135,6 @@ struct ConvTransposeGrad;  // an unknown kernel is an incomplete type
 namespace gradsmith::batch_norm {
 struct BatchNormalizationRelu;  // an unknown kernel is an incomplete type
 }  // namespace gradsmith::batch_norm
-namespace gradsmith::layer_norm {
-struct SimplifiedLayerNormalization;  // an unknown kernel is an incomplete type
-}  // namespace gradsmith::layer_norm
 
 namespace gradsmith {
 
@@ -6644,21 +6638,6 @@ extern const std::array<Row, 18> kRows;
 namespace {
 
 using Given = ::gradsmith::SimplifiedLayerNormalizationAttributes;
-using Kernel = ::gradsmith::layer_norm::SimplifiedLayerNormalization;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: there is no kernel layer_norm::SimplifiedLayerNormalization; expected struct SimplifiedLayerNormalization in layer_norm/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes == "X [*P, *S], scale [*S], Y [*P, *S], inv_std [*P]",
-    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kShapes of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "X T, scale T1, Y T1, inv_std T2",
-    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kTypes of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kLimits == "P length axis, axis axis_of X, epsilon min 0",
-    "ops.yaml: SimplifiedLayerNormalization, line 3 of the entry: kLimits of kernel layer_norm::SimplifiedLayerNormalization is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
     "T",
@@ -6668,16 +6647,8 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
     "T2",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.axis = from.axis;
-  to.epsilon = from.epsilon;
-  return to;
-}
-
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalization, line 13 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 16 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -6685,7 +6656,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 17 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -6723,14 +6694,14 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 7 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 8 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
@@ -6740,14 +6711,14 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 10 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 13 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -6758,7 +6729,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6767,7 +6738,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 19 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -6786,7 +6757,7 @@ constinit const OpSchema kSchema = {
     .name = "SimplifiedLayerNormalization",
     .since_version = 1,
     .gradient_of = "",
-    .kernel = "layer_norm::SimplifiedLayerNormalization",
+    .kernel = "formulas::SimplifiedLayerNormalization",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -6796,20 +6767,87 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 4> kNamed = {
+    // X
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // scale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+    // Y
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // inv_std
+    internal::NamedOperand{.argument = 1, .names = {0}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPassOf<SimplifiedLayerNormalizationFormula>(0b11, 0b10, kNamed),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 2,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernelsOf<SimplifiedLayerNormalizationFormula>("SimplifiedLayerNormalization"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 4> kOperands = {
+    // 0
+    "X",
+    // 1
+    "scale",
+    // 2
+    "Y",
+    // 3
+    "inv_std",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SimplifiedLayerNormalization",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: P, S.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::AxisFromStart(given.axis, inputs[0].rank()),
+      // S
+      internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 1> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // epsilon
+      given.epsilon,
+  };
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  in.scale = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  out.inv_std = internal::ArgumentAt(outputs, 1);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCpu(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -6817,15 +6855,10 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.X = internal::ArgumentAt(inputs, 0);
-  in.scale = internal::ArgumentAt(inputs, 1);
-  Kernel::Outputs out;
-  out.Y = internal::ArgumentAt(outputs, 0);
-  out.inv_std = internal::ArgumentAt(outputs, 1);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCuda(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T_, typename T1_, typename T2_>
@@ -6847,7 +6880,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6857,7 +6890,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -6867,7 +6900,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -6877,7 +6910,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6887,7 +6920,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6897,7 +6930,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -6907,7 +6940,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -6917,7 +6950,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6927,7 +6960,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -6940,121 +6973,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7064,8 +6987,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7075,8 +6998,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7086,8 +7009,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7097,8 +7020,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7108,8 +7031,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7119,8 +7042,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7130,19 +7053,129 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 33,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, float, float>(
     const Context& context,
@@ -7153,7 +7186,7 @@ Status SimplifiedLayerNormalization<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status SimplifiedLayerNormalization<double, double, double>(
     const Context& context,
@@ -7164,7 +7197,7 @@ Status SimplifiedLayerNormalization<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -7175,7 +7208,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -7186,7 +7219,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -7197,7 +7230,7 @@ Status SimplifiedLayerNormalization<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, float, float>(
     const Context& context,
@@ -7208,7 +7241,7 @@ Status SimplifiedLayerNormalization<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -7219,7 +7252,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -7230,7 +7263,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, MLFloat16, float>(
     const Context& context,
@@ -9117,7 +9150,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -9126,7 +9159,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 19 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,

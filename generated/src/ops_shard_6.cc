@@ -12,9 +12,6 @@
 #if __has_include("conv/kernels.h")
 #include "conv/kernels.h"
 #endif
-#if __has_include("layer_norm/kernels.h")
-#include "layer_norm/kernels.h"
-#endif
 #if __has_include("pool/kernels.h")
 #include "pool/kernels.h"
 #endif
@@ -41,8 +38,9 @@
 #include "gradsmith/ops/swi_glu_grad.h"
 #include "gradsmith/ops/where.h"
 #include "gradsmith/schema.h"
-#include "patterns/named_dims.h"
+#include "patterns/rows_info.h"
 #include "patterns/run_map.h"
+#include "patterns/run_rows.h"
 #ifdef GRADSMITH_HAS_CUDA
 #include "cuda/kernel_images.h"
 #endif
@@ -108,9 +106,6 @@ struct MaxPoolGrad;  // an unknown kernel is an incomplete type
 namespace gradsmith::pool {
 struct GlobalMaxPoolGrad;  // an unknown kernel is an incomplete type
 }  // namespace gradsmith::pool
-namespace gradsmith::layer_norm {
-struct SimplifiedLayerNormalizationGrad;  // an unknown kernel is an incomplete type
-}  // namespace gradsmith::layer_norm
 
 namespace gradsmith {
 
@@ -5352,25 +5347,6 @@ extern const std::array<Row, 18> kRows;
 namespace {
 
 using Given = ::gradsmith::SimplifiedLayerNormalizationGradAttributes;
-using Kernel = ::gradsmith::layer_norm::SimplifiedLayerNormalizationGrad;
-static_assert(
-    internal::IsComplete<Kernel>,
-    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: there is no kernel layer_norm::SimplifiedLayerNormalizationGrad; expected struct SimplifiedLayerNormalizationGrad in layer_norm/kernels.h");
-// What the entry has been compared with.
-static_assert(
-    Kernel::kShapes ==
-        "dY [*P, *S], X [*P, *S], scale [*S], inv_std [*P], dX [*P, *S], dScale [*S]",
-    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kShapes of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kTypes == "dY T1, X T, scale T1, inv_std T2, dX T, dScale T1",
-    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kTypes of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kLimits == "P length axis, axis axis_of X",
-    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kLimits of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
-static_assert(
-    Kernel::kGradientOf == "SimplifiedLayerNormalization, dY of Y, dX of X, dScale of scale",
-    "ops.yaml: SimplifiedLayerNormalizationGrad, line 4 of the entry: kGradientOf of kernel layer_norm::SimplifiedLayerNormalizationGrad is not what the entry was compared with; generate anew");
-
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
     "T1",
@@ -5380,15 +5356,8 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
     "T2",
 };
 
-Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
-  const Given& from = *static_cast<const Given*>(attributes);
-  Kernel::Attributes to;
-  to.axis = from.axis;
-  return to;
-}
-
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 20 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -5396,7 +5365,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 21 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -5434,7 +5403,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 8 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5442,21 +5411,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 9 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 10 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 11 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -5466,7 +5435,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -5475,7 +5444,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 0,
@@ -5487,7 +5456,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -5507,7 +5476,7 @@ constinit const OpSchema kSchema = {
     .name = "SimplifiedLayerNormalizationGrad",
     .since_version = 1,
     .gradient_of = "SimplifiedLayerNormalization",
-    .kernel = "layer_norm::SimplifiedLayerNormalizationGrad",
+    .kernel = "formulas::SimplifiedLayerNormalizationGrad",
     .source_file = "ops.yaml",
     .type_parameters = kTypeParameters,
     .symbols = kSymbols,
@@ -5517,22 +5486,92 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
+constexpr std::array<internal::NamedOperand, 6> kNamed = {
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // X
+    internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // scale
+    internal::NamedOperand{.argument = 2, .names = {1}},
+    // inv_std
+    internal::NamedOperand{.argument = 3, .names = {0}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1}},
+    // dScale
+    internal::NamedOperand{.argument = 1, .names = {1}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPassOf<SimplifiedLayerNormalizationGradFormula>(0b11, 0b10, kNamed),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 4,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernelsOf<SimplifiedLayerNormalizationGradFormula>(
+        "SimplifiedLayerNormalizationGrad"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "X",
+    // 2
+    "scale",
+    // 3
+    "inv_std",
+    // 4
+    "dX",
+    // 5
+    "dScale",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SimplifiedLayerNormalizationGrad",
+    .operands = kOperands,
+    .inputs = 4,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: P, S.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const std::array<std::int64_t, 2> lengths = {
+      // P
+      internal::AxisFromStart(given.axis, inputs[1].rank()),
+      // S
+      internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
 Status RunCpu(
     const Context& context,
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  in.scale = internal::ArgumentAt(inputs, 2);
-  in.inv_std = internal::ArgumentAt(inputs, 3);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  out.dScale = internal::ArgumentAt(outputs, 1);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCpu(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
 }
 
 Status RunCuda(
@@ -5540,17 +5579,10 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  Kernel::Inputs in;
-  in.dY = internal::ArgumentAt(inputs, 0);
-  in.X = internal::ArgumentAt(inputs, 1);
-  in.scale = internal::ArgumentAt(inputs, 2);
-  in.inv_std = internal::ArgumentAt(inputs, 3);
-  Kernel::Outputs out;
-  out.dX = internal::ArgumentAt(outputs, 0);
-  out.dScale = internal::ArgumentAt(outputs, 1);
-  Kernel::Attributes given = KernelAttributes(attributes);
-  given.axis = internal::AxisFromStart(given.axis, in.X->rank());
-  return Kernel::RunCuda(context, given, in, out);
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
 template <typename T1_, typename T_, typename T2_>
@@ -5574,7 +5606,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -5584,7 +5616,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kDouble,
@@ -5594,7 +5626,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kMLFloat16,
@@ -5604,7 +5636,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kBFloat16,
@@ -5614,7 +5646,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -5624,7 +5656,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -5634,7 +5666,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kMLFloat16,
@@ -5644,7 +5676,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kBFloat16,
@@ -5654,7 +5686,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -5667,121 +5699,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5791,8 +5713,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5802,8 +5724,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5813,8 +5735,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5824,8 +5746,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5835,8 +5757,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5846,8 +5768,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5857,19 +5779,129 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 33,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 21 of the entry
+// ops.yaml: LayerNormalization, line 26 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, float, float>(
     const Context& context,
@@ -5880,7 +5912,7 @@ Status SimplifiedLayerNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 22 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<double, double, double>(
     const Context& context,
@@ -5891,7 +5923,7 @@ Status SimplifiedLayerNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 23 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -5902,7 +5934,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 24 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -5913,7 +5945,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 25 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
     const Context& context,
@@ -5924,7 +5956,7 @@ Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
     const Context& context,
@@ -5935,7 +5967,7 @@ Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -5946,7 +5978,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -5957,7 +5989,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, float, float>(
     const Context& context,

@@ -25,7 +25,6 @@
 #include "gradsmith/ops/tanh.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
-#include "reference/layer_norm.h"
 #include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "support/op_tests.h"
@@ -2870,7 +2869,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2892,7 +2891,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2914,7 +2913,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -2942,7 +2941,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2970,7 +2969,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -2998,7 +2997,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3020,7 +3019,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3060,23 +3059,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    {"half_float", &Run<float, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 26 of the entry
-    {"bf16_float", &Run<float, BFloat16, float>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 27 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 29 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    {"half_float", &Run<float, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    {"bf16_float", &Run<float, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3088,13 +3087,83 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 26 of the entry
     {"axis", -1},
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "input", .name = "mean"},
+    // 2
+    {.operation = "subtract", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "inv_std"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
+    {.operation = "input", .name = "dY"},
+    // 6
+    {.operation = "input", .name = "scale"},
+    // 7
+    {.operation = "multiply", .arguments = {5, 6}},
+    // 8
+    {.operation = "mean", .arguments = {7}, .over = {"S"}},
+    // 9
+    {.operation = "subtract", .arguments = {7, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {7, 4}},
+    // 11
+    {.operation = "mean", .arguments = {10}, .over = {"S"}},
+    // 12
+    {.operation = "multiply", .arguments = {4, 11}},
+    // 13
+    {.operation = "subtract", .arguments = {9, 12}},
+    // 14
+    {.operation = "multiply", .arguments = {3, 13}},
+    // 15
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 16
+    {.operation = "sum", .arguments = {15}, .over = {"P"}},
+    // 17
+    {.operation = "sum", .arguments = {5}, .over = {"P"}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "S",
+        },
+    .lengths =
+        {
+            {.name = "P", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "S"}},
+            {"X", {"P", "S"}},
+            {"scale", {"S"}},
+            {"mean", {"P"}},
+            {"inv_std", {"P"}},
+            {"dX", {"P", "S"}},
+            {"dScale", {"S"}},
+            {"dBias", {"S"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 14},
+            {.name = "dScale", .node = 16},
+            {.name = "dBias", .node = 17},
+        },
+});
+
 const OpTests kTests = {
     .op = "LayerNormalizationGrad",
-    .oracle = &reference::layer_norm::LayerNormalizationGrad(),
+    .oracle = &kOracle,
     .defaults = kDefaults,
     .backends = kBackends,
     .rows = kRows,
@@ -4231,23 +4300,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 26 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 27 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 29 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 

@@ -30,7 +30,6 @@
 #include "reference/batch_norm.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
-#include "reference/layer_norm.h"
 #include "reference/named_formula.h"
 #include "support/op_tests.h"
 
@@ -3880,7 +3879,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3898,7 +3897,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3916,7 +3915,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3940,7 +3939,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3964,7 +3963,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3988,7 +3987,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -4006,7 +4005,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -4042,23 +4041,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 26 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 27 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 29 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    {"half_float", &Run<MLFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    {"bf16_float", &Run<BFloat16, float, float>},
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4070,15 +4069,66 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 19 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     {"epsilon", 1e-05},
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "multiply", .arguments = {0, 0}},
+    // 2
+    {.operation = "mean", .arguments = {1}, .over = {"S"}},
+    // 3
+    {.operation = "attribute", .name = "epsilon"},
+    // 4
+    {.operation = "add", .arguments = {2, 3}},
+    // 5
+    {.operation = "rsqrt", .arguments = {4}},
+    // 6
+    {.operation = "multiply", .arguments = {0, 5}},
+    // 7
+    {.operation = "input", .name = "scale"},
+    // 8
+    {.operation = "multiply", .arguments = {6, 7}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "S",
+        },
+    .lengths =
+        {
+            {.name = "P", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"X", {"P", "S"}},
+            {"scale", {"S"}},
+            {"Y", {"P", "S"}},
+            {"inv_std", {"P"}},
+        },
+    .outputs =
+        {
+            {.name = "Y", .node = 8},
+            {.name = "inv_std", .node = 5},
+        },
+    .exact_attributes =
+        {
+            {"epsilon", 0.5},
+        },
+});
+
 const OpTests kTests = {
     .op = "SimplifiedLayerNormalization",
-    .oracle = &reference::layer_norm::SimplifiedLayerNormalization(),
+    .oracle = &kOracle,
     .defaults = kDefaults,
     .backends = kBackends,
     .rows = kRows,
@@ -5056,9 +5106,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 19 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     {"epsilon", 1e-05},
 };
 

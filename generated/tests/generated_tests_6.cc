@@ -22,7 +22,6 @@
 #include "gradsmith/ops/where.h"
 #include "reference/conv.h"
 #include "reference/formula.h"
-#include "reference/layer_norm.h"
 #include "reference/named_formula.h"
 #include "reference/pool.h"
 #include "support/op_tests.h"
@@ -3377,7 +3376,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3397,7 +3396,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3417,7 +3416,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3443,7 +3442,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3469,7 +3468,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3495,7 +3494,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3515,7 +3514,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3553,23 +3552,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 21 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 22 of the entry
-    {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 23 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 25 of the entry
-    {"half_float", &Run<float, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 26 of the entry
-    {"bf16_float", &Run<float, BFloat16, float>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 27 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 29 of the entry
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    // ops.yaml: LayerNormalization, line 30 of the entry
+    {"half_float", &Run<float, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 31 of the entry
+    {"bf16_float", &Run<float, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 32 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 33 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3581,13 +3580,91 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
     {"axis", -1},
 };
 
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "input", .name = "inv_std"},
+    // 2
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "scale"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "multiply", .arguments = {5, 2}},
+    // 7
+    {.operation = "mean", .arguments = {6}, .over = {"S"}},
+    // 8
+    {.operation = "multiply", .arguments = {2, 7}},
+    // 9
+    {.operation = "subtract", .arguments = {5, 8}},
+    // 10
+    {.operation = "multiply", .arguments = {1, 9}},
+    // 11
+    {.operation = "multiply", .arguments = {3, 2}},
+    // 12
+    {.operation = "sum", .arguments = {11}, .over = {"P"}},
+    // 13
+    {.operation = "multiply", .arguments = {0, 0}},
+    // 14
+    {.operation = "mean", .arguments = {13}, .over = {"S"}},
+    // 15
+    {.operation = "attribute", .name = "epsilon"},
+    // 16
+    {.operation = "add", .arguments = {14, 15}},
+    // 17
+    {.operation = "rsqrt", .arguments = {16}},
+    // 18
+    {.operation = "multiply", .arguments = {0, 17}},
+    // 19
+    {.operation = "multiply", .arguments = {18, 4}},
+};
+const std::size_t kDomain[] = {
+    // multiply
+    19,
+    // rsqrt
+    17,
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "P",
+            // 1
+            "S",
+        },
+    .lengths =
+        {
+            {.name = "P", .axis = "axis", .axis_of = "X"},
+        },
+    .shapes =
+        {
+            {"dY", {"P", "S"}},
+            {"X", {"P", "S"}},
+            {"scale", {"S"}},
+            {"inv_std", {"P"}},
+            {"dX", {"P", "S"}},
+            {"dScale", {"S"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 10},
+            {.name = "dScale", .node = 12},
+        },
+    .domain = kDomain,
+});
+
 const OpTests kTests = {
     .op = "SimplifiedLayerNormalizationGrad",
-    .oracle = &reference::layer_norm::SimplifiedLayerNormalizationGrad(),
+    .oracle = &kOracle,
     .defaults = kDefaults,
     .backends = kBackends,
     .rows = kRows,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gradsmith_codegen import formula_rows_cpp
+from gradsmith_codegen import formula_kernels, formula_rows_cpp
+from gradsmith_codegen.formula_kernels import FunctorNames
 from gradsmith_codegen.formula_rows_cpp import Functor
-from gradsmith_codegen.formula_schedule import Role
+from gradsmith_codegen.formula_schedule import Role, Schedule
 from gradsmith_codegen.formula_steps import Step, Steps, steps_of
 from gradsmith_codegen.model import Op
 from schemas import load
@@ -101,7 +102,9 @@ def test_a_reduction_of_another_is_a_later_phase() -> None:
     assert [one.phase for one in steps(op).schedule.reductions] == [0, 1]
     made = functor(op)
     assert lines(made, "IsMax") == ["return result == 0;"]
-    assert lines(made, "Map") == ["out[0] = formula::Exp(in[0] - row.results[0]) / row.results[1];"]
+    assert lines(made, "Map") == [
+        "out[0] = Math::Quotient(Math::Exp(in[0] - row.results[0]), row.results[1]);"
+    ]
     assert lines(made, "Finish") == []
 
 
@@ -149,7 +152,8 @@ def test_a_result_that_something_else_reads_keeps_its_place() -> None:
 def test_a_condition_of_a_row_is_no_result() -> None:
     op = op_of(("n: sqrt(sum(X * X, S))", "Y: where(n == 0, 0, X / n)"), (Y,))
     assert lines(functor(op), "Finish") == ["results[0] = formula::Sqrt(results[0]);"]
-    assert lines(functor(op), "Map")[-1] == "out[0] = row.results[0] == A{0} ? A{0} : in[0] / row.results[0];"
+    quotient = "Math::Quotient(in[0], row.results[0])"
+    assert lines(functor(op), "Map")[-1] == f"out[0] = row.results[0] == A{{0}} ? A{{0}} : {quotient};"
 
 
 def test_roles_of_operands() -> None:
@@ -179,19 +183,20 @@ def test_types_that_differ() -> None:
     op = op_of(("Y: X * scale - mean(X, S)",), (Y,), ('scale: {type: T1, shape: ["*S"]}',), types=", T1: float")
     schedule = steps(op).schedule
     assert (schedule.first, schedule.second) == ("T", "T1")
-    assert formula_rows_cpp.kernels(op, schedule) == [
-        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", ["f16_f32", "__half", "float"])
-    ]
+    assert kernels(op, op, schedule) == [("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", "F", ("f16_f32", "__half", "float"))]
     op = op_of(("Y: X * m - mean(X, S)",), (Y,), ("m: {type: T1, like: X}",), types=", T1: float")
-    assert formula_rows_cpp.kernels(op, steps(op).schedule) == [
-        ("GRADSMITH_ROWS_KERNELS_OF_TWO", ["f16_f32", "__half", "float"])
+    assert kernels(op, op, steps(op).schedule) == [
+        ("GRADSMITH_ROWS_KERNELS_OF_TWO", "F", ("f16_f32", "__half", "float"))
     ]
 
 
 def test_counts_are_given() -> None:
     op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
     assert steps(op).schedule.counts == [("P",)]
-    assert lines(functor(op), "Finish") == ["results[0] = results[0] / row.length / row.scalars[0];"]
+    assert lines(functor(op), "Finish") == [
+        "const A v0 = formula::Precise::Quotient(results[0], row.length);",
+        "results[0] = formula::Precise::Quotient(v0, row.scalars[0]);",
+    ]
 
 
 def test_outputs_that_reduce_over_other_dims_have_passes_of_their_own() -> None:
@@ -243,10 +248,29 @@ def test_temporaries_are_as_wide_as_sums() -> None:
     schema, _ = load(text)
     assert schema
     _, second = all_steps(schema.ops[0]).passes
-    assert formula_rows_cpp.kernels(second.op, second.schedule) == [
-        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", ["f64", "double", "double"]),
-        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", ["f16_f32", "__half", "float"]),
+    assert kernels(schema.ops[0], second.op, second.schedule) == [
+        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", "F", ("f64", "double", "double")),
+        ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", "F", ("f16_f32", "__half", "float")),
     ]
+
+
+def kernels(op: Op, part: Op, schedule: Schedule) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Macros, functors and types of an operator without functions that may be approximate."""
+    found = formula_kernels.of_rows(op, part, schedule, FunctorNames("F", False))
+    return [(macro.name, macro.functor, macro.types) for macro in found]
+
+
+def test_functions_are_approximate_where_all_results_are_rounded_to_16_bits() -> None:
+    def functors(types: str, y: str, rows: str = "half_float:") -> list[str]:
+        schema, _ = load(entry(("Y: exp(X - max(X, S))",), (y,), types=types).replace("half_float:", rows))
+        assert schema
+        op = schema.ops[0]
+        return [one.functor for one in formula_kernels.of_rows(op, op, steps(op).schedule, FunctorNames("F", True))]
+
+    fast, of_other_type = "FOf<::gradsmith::formula::Fast>", 'Y: {type: T1, shape: ["*P", "*S"]}'
+    assert functors("", Y) == [fast]
+    assert functors("", Y, "wide: {T: float}\n      narrow:") == ["F", fast]
+    assert functors(", T1: float", of_other_type) == ["F"]
 
 
 def test_what_no_pass_finds_together_is_left_one_by_one() -> None:

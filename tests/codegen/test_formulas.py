@@ -37,8 +37,8 @@ def statements(formula: str) -> list[str]:
     [
         ("X - factor - 1", "in[0] - scalars[0] - A{1}"),
         ("X - (factor - 1)", "in[0] - (scalars[0] - A{1})"),
-        ("X * factor + 1 / X", "in[0] * scalars[0] + A{1} / in[0]"),
-        ("X / (factor * X)", "in[0] / (scalars[0] * in[0])"),
+        ("X * factor + 1 / X", "in[0] * scalars[0] + Math::Quotient(A{1}, in[0])"),
+        ("X / (factor * X)", "Math::Quotient(in[0], scalars[0] * in[0])"),
         ("-X * -factor", "-in[0] * -scalars[0]"),
         ("- - X", "-(-in[0])"),
         ("-(X + 1)", "-(in[0] + A{1})"),
@@ -46,6 +46,7 @@ def statements(formula: str) -> list[str]:
          "(!(in[0] > A{0}) && in[0] < A{1}) || in[0] < A{2} ? in[0] : A{1}"),
         ("max(min(X, 1), 2e-3)", "formula::Max(formula::Min(in[0], A{1}), A{0.002})"),
         ("pi * X", "formula::kPi<A> * in[0]"),
+        ("X * (2 / pi)", "in[0] * formula::Precise::Quotient(A{2}, formula::kPi<A>)"),
     ],
 )  # fmt: skip
 def test_cpp(formula: str, cpp: str) -> None:
@@ -97,9 +98,12 @@ def test_inputs_that_broadcast_together(repository: Path) -> None:
 
 def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:
     text = (repository / "runtime/patterns/formula_math.h").read_text(encoding="utf-8")
-    known = set(re.findall(r"GRADSMITH_FUNCTOR A (\w+)\(", text)) - {"Name"}
+    known = set(re.findall(r"GRADSMITH_FUNCTOR (?:static )?A (\w+)\(", text)) - {"Name"}
     known |= set(re.findall(r"^GRADSMITH_FORMULA_FUNCTION\((\w+),", text, re.MULTILINE))
-    assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"}
+    assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"} | {"Quotient"}
+    fast = (repository / "runtime/patterns/cuda/fast_math.cuh").read_text(encoding="utf-8")
+    of_math = {one.name.capitalize() for one in FUNCTIONS.values() if one.is_of_math} | {"Quotient"}
+    assert set(re.findall(r"static GRADSMITH_FUNCTOR float (\w+)\(", fast)) == of_math
     for task, word, tensors in (("map_task", "Map", MAX_MAP_TENSORS), ("rows_task", "Rows", MAX_ROWS_TENSORS)):
         limits = (repository / f"runtime/patterns/{task}.h").read_text(encoding="utf-8")
         found = dict(re.findall(rf"constexpr int kMax{word}(\w+) = (\d+);", limits))

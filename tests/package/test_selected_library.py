@@ -94,9 +94,7 @@ def test_cuda_kernels_are_kept_for_some_architectures(built: str, project: Path,
     archive = project / "build/libpool.a"
     if not archive.exists():
         pytest.skip("the installed library has no CUDA backend")
-    assert "pool_windows" in images_in(archive)
-    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|formulas|layer_norm", name)}
-    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", symbols(archive))) == {"pool::GlobalMaxPool"}
+    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|pool|formulas", name)}
     image = tmp_path / "image"
     dump = f"--dump-section=.rodata.gradsmith_image_pool_windows={image}"
     command = ["objcopy", dump, str(project / "build/gradsmith/pool/pool.o"), str(tmp_path / "copy.o")]

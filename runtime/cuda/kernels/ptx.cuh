@@ -52,6 +52,27 @@ __device__ __forceinline__ void StoreShared(unsigned address, const float (&valu
                : "memory");
 }
 
+/// 2^x within 2 units in the last place.
+__device__ __forceinline__ float Exp2Approximately(float x) {
+  float value = 0;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+
+/// 1 / x within 1 unit in the last place, for an x that is no subnormal number.
+__device__ __forceinline__ float ReciprocalApproximately(float x) {
+  float value = 0;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+
+/// a / b within 2 units in the last place, over the whole range of float.
+__device__ __forceinline__ float DivideApproximately(float a, float b) {
+  float value = 0;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(value) : "f"(a), "f"(b));
+  return value;
+}
+
 /// Asks the L2 cache for the line of an address.
 __device__ __forceinline__ void PrefetchToL2(const void* from) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(from));

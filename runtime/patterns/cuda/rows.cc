@@ -22,7 +22,7 @@ std::string
 KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
   std::string name = "gradsmith_rows_";
   if (form.is_by_columns) {
-    name += "by_columns_";
+    name += form.vector > 1 ? "by_columns_" : "by_columns_elements_";
   } else if (form.is_ragged) {
     name += "ragged_";
   } else {

@@ -26,6 +26,11 @@ struct Cut {
   [[nodiscard]] std::int64_t threads() const { return members * teams; }
 };
 
+/// Threads that a block has at most: those that hold single elements need more registers.
+int MostThreads(int vector) {
+  return vector == 1 ? kFewerRowsThreads : kMostRowsThreads;
+}
+
 /// Threads that have a row's columns: within a warp a power of two, else whole warps.
 std::int64_t MembersOf(std::int64_t length, int columns_of_thread) {
   const std::int64_t least = CeilDivide(length, columns_of_thread);
@@ -36,12 +41,18 @@ std::int64_t MembersOf(std::int64_t length, int columns_of_thread) {
   return std::max<std::int64_t>(static_cast<std::int64_t>(power), kLeastMembersByColumns);
 }
 
-Cut CutOf(const DeviceInfo& device, const RowsTask& task, const RowsInfo& info, int bytes) {
+Cut CutOf(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    int bytes,
+    int vector) {
   const int bytes_of_sum = BytesOfSum(bytes);
-  const int vector = kVectorBytes / bytes;
   const int rows = RowsOfTeam(bytes_of_sum, vector);
   const int columns = ColumnsOfThread(bytes_of_sum);
-  const std::int64_t slots = std::int64_t{rows} * (columns / vector) * info.counts.inputs;
+  // Vectors wait in shared memory.
+  const std::int64_t slots =
+      vector == 1 ? 0 : std::int64_t{rows} * (columns / vector) * info.counts.inputs;
   Cut cut = {.members = MembersOf(task.length, columns)};
   const auto shared_of = [&](std::int64_t teams) {
     // The sums of several teams take the place of rows when there are none any more.
@@ -60,14 +71,24 @@ Cut CutOf(const DeviceInfo& device, const RowsTask& task, const RowsInfo& info, 
 
 }  // namespace
 
-bool IsByColumns(const DeviceInfo& device, const RowsTask& task, const RowsInfo& info, int bytes) {
+bool IsByColumns(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    int bytes,
+    int vector) {
   if (info.counts.column_inputs + info.counts.column_sums == 0 || info.rows_of_many_dims ||
       task.row_rank > 1 || task.length_rank != 1 || task.length == 0 ||
-      task.length > std::int64_t{kMostRowsThreads} * ColumnsOfThread(BytesOfSum(bytes)) ||
+      task.length > std::int64_t{MostThreads(vector)} * ColumnsOfThread(BytesOfSum(bytes)) ||
       RowsPolicyOf(device).threads_by_columns == 0) {
     return false;
   }
-  const Cut cut = CutOf(device, task, info, bytes);
+  // Where no phase comes before the outputs, single elements wider than 2 bytes are quicker along
+  // memory.
+  if (vector == 1 && info.phases == 0 && bytes > 2) {
+    return false;
+  }
+  const Cut cut = CutOf(device, task, info, bytes, vector);
   return cut.shared_bytes <= MostShared(device) && cut.groups >= device.multiprocessors();
 }
 
@@ -77,7 +98,7 @@ void CutByColumns(
     const RowsInfo& info,
     int bytes,
     RowsShape* shape) {
-  const Cut cut = CutOf(device, task, info, bytes);
+  const Cut cut = CutOf(device, task, info, bytes, shape->form.vector);
   shape->launch.members = static_cast<int>(cut.members);
   shape->launch.teams = static_cast<int>(cut.teams);
   shape->launch.groups = cut.groups;

@@ -17,9 +17,9 @@
 /// there is once for a column, such as a scale, and the sums over rows stay in its registers.
 namespace gradsmith::cuda {
 
-/// A team has kRows neighbouring rows at once, each of its threads kChunks vectors of them, which
-/// wait in shared memory in places of the thread's own. When the outputs of a row are made, the
-/// row that the team has next takes its places.
+/// A team has kRows neighbouring rows at once, each of its threads kChunks vectors or single
+/// elements of them. Vectors wait in shared memory in places of the thread's own, elements in its
+/// registers. When the outputs of a row are made, the row that the team has next takes its places.
 template <typename Functor, typename T, typename U, int kVector>
 class RowsByColumnsKernel {
  public:
@@ -65,6 +65,7 @@ class RowsByColumnsKernel {
  private:
   static constexpr int kChunks = ColumnsOfThread(sizeof(A)) / kVector;
   static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
+  static constexpr bool kInRegisters = kVector == 1;
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -93,9 +94,15 @@ class RowsByColumnsKernel {
   __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row, int chunk) const {
     return (row * task_.row_strides[tensor][0] + Column(chunk)) * Operands::SizeOf(tensor);
   }
-  __device__ __forceinline__ int WordOfBlock(int r, int chunk, int input) const {
-    return ((r * kChunks + chunk) * Functor::kInputs + input) * static_cast<int>(blockDim.x) +
-           static_cast<int>(threadIdx.x);
+  static __device__ __forceinline__ int WordOfThread(int r, int chunk, int input) {
+    return (r * kChunks + chunk) * Functor::kInputs + input;
+  }
+  /// What the thread has of an input in the r-th of the team's rows.
+  __device__ __forceinline__ Word& Held(int r, int chunk, int input) {
+    const int word = WordOfThread(r, chunk, input);
+    return kInRegisters
+               ? held_[word]
+               : shared_[word * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
   }
 
   __device__ __forceinline__ void LoadColumns() {
@@ -113,8 +120,8 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// Begins to copy the r-th of the team's rows to shared memory.
-  __device__ __forceinline__ void Fetch(std::int64_t first, int r) const {
+  /// Begins to copy the r-th of the team's rows to shared memory, or to load it.
+  __device__ __forceinline__ void Fetch(std::int64_t first, int r) {
     if (first + r < task_.rows) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
@@ -122,13 +129,18 @@ class RowsByColumnsKernel {
 #pragma unroll
           for (int t = 0; t < Functor::kInputs; ++t) {
             const auto* const from = static_cast<const char*>(task_.tensors[t]);
-            Operands::BeginCopy(
-                t, SharedAddress(shared_ + WordOfBlock(r, c, t)), from + ByteOf(t, first + r, c));
+            if constexpr (kInRegisters) {
+              Operands::Load(t, from + ByteOf(t, first + r, c), &Held(r, c, t));
+            } else {
+              Operands::BeginCopy(t, SharedAddress(&Held(r, c, t)), from + ByteOf(t, first + r, c));
+            }
           }
         }
       }
     }
-    EndOfCopies();
+    if constexpr (!kInRegisters) {
+      EndOfCopies();
+    }
   }
 
   __device__ __forceinline__ RowValues<A> ValuesOf(
@@ -165,11 +177,11 @@ class RowsByColumnsKernel {
     A in[kVector][Functor::kInputs];
     A columns[kVector][kColumns];
   };
-  __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) const {
+  __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
       A values[kVector];
-      Operands::Unpack(Operands::IsSecond(t), shared_[WordOfBlock(r, chunk, t)], values);
+      Operands::Unpack(Operands::IsSecond(t), Held(r, chunk, t), values);
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
         elements->in[v][t] = values[v];
@@ -193,7 +205,7 @@ class RowsByColumnsKernel {
       A found[kRows][kResults];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        if (phase == 0) {
+        if (phase == 0 && !kInRegisters) {
           WaitForCopies(r);
         }
         ReduceRow(phase, r, once, own, found[r]);
@@ -215,12 +227,8 @@ class RowsByColumnsKernel {
       cuda::WaitForCopies<0>();
     }
   }
-  __device__ __forceinline__ void ReduceRow(
-      int phase,
-      int r,
-      const Once& once,
-      const A (&own)[kResults],
-      A (&found)[kResults]) const {
+  __device__ __forceinline__ void
+  ReduceRow(int phase, int r, const Once& once, const A (&own)[kResults], A (&found)[kResults]) {
     const typename Once::OfRow of_row = once.Of(lanes_, r);
     A results[kResults] = {};
     if (phase > 0) {
@@ -255,9 +263,9 @@ class RowsByColumnsKernel {
   /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
-#pragma unroll 1
+#pragma unroll(kInRegisters ? kRows : 1)
     for (int r = 0; r < kRows; ++r) {
-      if (Functor::kPhases == 0) {
+      if (Functor::kPhases == 0 && !kInRegisters) {
         // No phase has waited for the row. Behind it are the team's others, and those to come.
         cuda::WaitForCopies<kRows - 1>();
       }
@@ -383,6 +391,7 @@ class RowsByColumnsKernel {
   int turn_ = 0;
   A scalars_[internal::kMaxRowsScalars];
   Word columns_[kChunks][kColumns];
+  Word held_[kInRegisters ? kRows * kChunks * AtLeastOne(Functor::kInputs) : 1] = {};
   A sums_[kSums][kChunks][kVector] = {};
 };
 

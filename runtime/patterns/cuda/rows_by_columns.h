@@ -8,17 +8,18 @@
 /// How kernels by columns (patterns/cuda/rows_by_columns.cuh) are laid over a GPU.
 namespace gradsmith::cuda {
 
-/// IsByColumns says whether kernels by columns compute a task whose operands have vectors along
-/// memory: there is something of columns, rows have one stride and no more columns than a block
-/// holds, and there are enough of them to employ all multiprocessors. `bytes` are those of an
-/// element of the wider type.
+/// IsByColumns says whether kernels by columns compute a task whose rows are whole in memory, by
+/// vectors of so many elements or by single ones: there is something of columns, rows have one
+/// stride and no more columns than a block holds, and there are enough of them to employ all
+/// multiprocessors. `bytes` are those of an element of the wider type.
 bool IsByColumns(
     const DeviceInfo& device,
     const internal::RowsTask& task,
     const RowsInfo& info,
-    int bytes);
+    int bytes,
+    int vector);
 
-/// CutByColumns cuts a task for such a kernel.
+/// CutByColumns cuts a task for such a kernel, that of the shape's form.
 void CutByColumns(
     const DeviceInfo& device,
     const internal::RowsTask& task,

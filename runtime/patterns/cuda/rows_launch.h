@@ -27,12 +27,12 @@ template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 
 /// Kernels by columns: how many columns a thread has, and how many rows a team has at once, of
-/// which each thread has four vectors.
+/// which each thread has four vectors; or two rows of single elements.
 constexpr int ColumnsOfThread(int bytes_of_sum) {
   return bytes_of_sum == 8 ? 4 : 8;
 }
 constexpr int RowsOfTeam(int bytes_of_sum, int vector) {
-  return 4 / (ColumnsOfThread(bytes_of_sum) / vector);
+  return vector == 1 ? 2 : 4 / (ColumnsOfThread(bytes_of_sum) / vector);
 }
 /// Threads of a team in them, at least: its lanes know what there is once of its rows.
 inline constexpr int kLeastMembersByColumns = 8;

@@ -79,6 +79,19 @@ bool AreWhole(
          std::all_of(outer, outer + outer_rank, divides);
 }
 
+/// Whether elements are neighbours in memory, in each operand that has them along the rows.
+bool AreNeighbours(
+    const RowsTask& task,
+    std::span<const TensorRef> tensors,
+    const RowsCounts& counts) {
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (tensors[t].present && HasVectors(t, counts) && task.length_strides[t][0] != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// Whether vectors of so many elements lie alike in two operands, though rows may begin between
 /// them.
 bool LieAlike(const RowsTask& task, int a, int b, int vector) {
@@ -305,7 +318,8 @@ RowsForm FormOf(
   }
   form.is_ragged = !has_vectors && !form.is_across && IsRagged(device, task, tensors, info, vector);
   form.vector = has_vectors || form.is_ragged ? vector : 1;
-  form.is_by_columns = has_vectors && IsByColumns(device, task, info, bytes);
+  form.is_by_columns = !form.is_across && AreNeighbours(task, tensors, counts) &&
+                       IsByColumns(device, task, info, bytes, form.vector);
   return form;
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
-#include "layer_norm/functors.h"
 #include "patterns/cuda/rows_shape.h"
 #include "patterns/rows_info.h"
 #include "runtime/cuda/norm_calls.h"
@@ -19,7 +18,7 @@ class CudaLayerNormRows : public CudaNormTest {
  protected:
   /// The kernels that a gradient's tensors take.
   [[nodiscard]] RowsForm FormOfGradient(const OpCall& call) const {
-    const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
+    const RowsInfo& info = kRowsInfo<LayerNormGradientOperands>;
     std::vector<TensorRef> tensors;
     for (const auto& operands : {call.inputs, call.outputs}) {
       for (const TensorPointer& operand : operands) {
@@ -99,10 +98,11 @@ TEST_F(CudaLayerNormRows, NoRowsSumToZero) {
 }
 
 /// Teams of a few lanes, of a warp, of warps that are no power of two, and of all of a block; rows
-/// that fill no team's vectors, and more rows than all blocks take at once.
+/// that fill no team's vectors, rows of no whole vectors, and more rows than all blocks take at
+/// once.
 TEST_F(CudaLayerNormRows, ByColumns) {
   const Types float_types = {kFloat, kFloat, kFloat};
-  for (const std::int64_t length : {8, 256, 744, 4096, 8192}) {
+  for (const std::int64_t length : {8, 256, 744, 4096, 8192, 3, 30, 999, 4095}) {
     const Sizes dims = {RowsByColumns(length, float_types), length};
     const OpCall gradient = MakeGradient(dims, float_types);
     ASSERT_EQ(FormOfGradient(gradient).is_by_columns, dims[0] > 0) << length;
@@ -120,13 +120,14 @@ TEST_F(CudaLayerNormRows, ByColumnsOfOtherTypes) {
        {Types{kHalf, kHalf, kFloat}, Types{kDouble, kDouble, kDouble},
         Types{kBFloat, kBFloat, kFloat}, Types{kHalf, kFloat, kFloat},
         Types{kFloat, kHalf, kFloat}}) {
-    const std::int64_t length = types[0] == kHalf ? 1024 : 328;
-    const Sizes dims = {RowsByColumns(length, types), length};
-    const OpCall gradient = MakeGradient(dims, types);
-    ASSERT_TRUE(FormOfGradient(gradient).is_by_columns) << gradient.Describe();
-    const double tolerance = types[0] == kDouble ? 1e-13 : types[0] == kBFloat ? 8e-3 : 1e-3;
-    RunTwice(gradient, tolerance);
-    RunTwice(MakeForward(dims, types), types[0] == kDouble ? 1e-12 : tolerance);
+    for (const std::int64_t length : {types[0] == kHalf ? 1024 : 328, 333}) {
+      const Sizes dims = {RowsByColumns(length, types), length};
+      const OpCall gradient = MakeGradient(dims, types);
+      ASSERT_TRUE(FormOfGradient(gradient).is_by_columns) << gradient.Describe();
+      const double tolerance = types[0] == kDouble ? 1e-13 : types[0] == kBFloat ? 8e-3 : 1e-3;
+      RunTwice(gradient, tolerance);
+      RunTwice(MakeForward(dims, types), types[0] == kDouble ? 1e-12 : tolerance);
+    }
   }
 }
 
@@ -154,12 +155,14 @@ TEST_F(CudaLayerNormRows, ByColumnsOfOtherOperators) {
 /// Rows of which nothing is found: their elements are first read when outputs are made.
 TEST_F(CudaLayerNormRows, ByColumnsWithoutResults) {
   for (const DataType type : {kFloat, kHalf}) {
-    const Sizes dims = {2 * RowsByColumns(1024, {type, type, type}), 1024};
-    OpCall call{.name = "rows", .op = "BiasGeluGrad", .types = {type}};
-    call.inputs = {Make(type, dims), Make(type, dims), Make(type, {1024})};
-    call.outputs = {Make(type, dims), Make(type, {1024})};
-    call.FillInputs(random_);
-    RunTwice(call, type == kFloat ? 4e-6 : 0);
+    for (const std::int64_t length : {1024, 1023}) {
+      const Sizes dims = {2 * RowsByColumns(length, {type, type, type}), length};
+      OpCall call{.name = "rows", .op = "BiasGeluGrad", .types = {type}};
+      call.inputs = {Make(type, dims), Make(type, dims), Make(type, {length})};
+      call.outputs = {Make(type, dims), Make(type, {length})};
+      call.FillInputs(random_);
+      RunTwice(call, type == kFloat ? 4e-6 : 1e-3);
+    }
   }
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
-#include "layer_norm/functors.h"
 #include "patterns/cuda/rows_shape.h"
 #include "patterns/rows_info.h"
 #include "runtime/cuda/op_call.h"
@@ -20,6 +19,19 @@ namespace gradsmith::cuda {
 
 /// Types of X, of scale and Y, and of the statistics.
 using Types = std::vector<DataType>;
+
+/// What launches depend on of LayerNormalizationGrad's functor, which the generator writes: its
+/// operands, dY and X, scale, mean and inv_std, dX, dScale and dBias, and two sums.
+struct LayerNormGradientOperands : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kColumnInputs = 1;
+  static constexpr int kRowInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr int kColumnSums = 2;
+  static constexpr unsigned kSecondTypes = 0b11000101;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 2;
+};
 
 inline constexpr DataType kFloat = DataType::kFloat;
 inline constexpr DataType kHalf = DataType::kMLFloat16;
@@ -103,12 +115,13 @@ class CudaNormTest : public CudaTest {
   /// As few rows as all multiprocessors take by columns, and a rest that is no full team; 0 where
   /// a row has no place in shared memory.
   [[nodiscard]] std::int64_t RowsByColumns(std::int64_t length, const Types& types) const {
-    const RowsInfo& info = kRowsInfo<layer_norm::LayerNormalizationGradRows>;
+    const RowsInfo& info = kRowsInfo<LayerNormGradientOperands>;
     const int bytes = static_cast<int>(std::max(SizeOf(types[0]), SizeOf(types[1])));
     internal::RowsTask task;
     task.rows = 1;
     task.length = length;
-    const RowsForm form = {.vector = 16 / bytes, .is_by_columns = true};
+    const int vector = 16 / bytes;
+    const RowsForm form = {.vector = length % vector == 0 ? vector : 1, .is_by_columns = true};
     const RowsShape shape = ShapeOf(device(), task, form, info, bytes);
     const int rows = RowsOfTeam(bytes == sizeof(double) ? 8 : 4, form.vector);
     return static_cast<int>(shape.shared_bytes) > MostShared(device())

@@ -198,22 +198,38 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
   }
 }
 
-TEST_F(CudaRowsShape, NotByColumnsWhereVectorsOrColumnsLack) {
+TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
+  const ByColumns plain = {.rows = 1 << 20, .length = 256};
+  ByColumns gap = plain;
+  gap.gap = 1;
+  ByColumns misaligned = plain;
+  misaligned.misaligned = 4;
+  ByColumns odd = plain;
+  odd.length = 4095;
+  for (const ByColumns& problem : {gap, misaligned, odd}) {
+    const RowsShape shape = problem.ShapeOn(device());
+    EXPECT_TRUE(shape.form.is_by_columns) << problem.length;
+    EXPECT_EQ(shape.form.vector, 1) << problem.length;
+    EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
+  }
+  odd.length = 4097;  // more than the threads of a block hold
+  EXPECT_FALSE(odd.IsOn(device()));
+  ByColumns no_phases = gap;
+  no_phases.info.phases = 0;
+  EXPECT_FALSE(no_phases.IsOn(device()));
+  no_phases.type = DataType::kBFloat16;
+  EXPECT_TRUE(no_phases.IsOn(device()));
+}
+
+TEST_F(CudaRowsShape, NotByColumnsWhereRowsOrColumnsLack) {
   const ByColumns plain = {.rows = 1 << 20, .length = 256};
   EXPECT_TRUE(plain.IsOn(device()));
   ByColumns other = plain;
   other.gap = 4;
   EXPECT_TRUE(other.IsOn(device()));
-  other.gap = 1;
-  EXPECT_FALSE(other.IsOn(device()));
   other = plain;
-  other.misaligned = 4;
+  other.length = 0;
   EXPECT_FALSE(other.IsOn(device()));
-  for (const std::int64_t length : {0, 1, 257}) {
-    other = plain;
-    other.length = length;
-    EXPECT_FALSE(other.IsOn(device())) << length;
-  }
   for (const std::int64_t rows : {0, 1}) {
     other = plain;
     other.rows = rows;

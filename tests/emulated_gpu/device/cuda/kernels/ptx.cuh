@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -39,6 +40,18 @@ void StoreShared(unsigned address, const std::uint32_t (&bits)[kCount]) {
 
 inline void StoreShared(unsigned address, const float (&values)[4]) {
   std::memcpy(emulated_gpu::SharedAt<sizeof(values)>(address), values, sizeof(values));
+}
+
+inline float Exp2Approximately(float x) {
+  return std::exp2(x);
+}
+
+inline float ReciprocalApproximately(float x) {
+  return 1 / x;
+}
+
+inline float DivideApproximately(float a, float b) {
+  return a / b;
 }
 
 inline void PrefetchToL2(const void* /*from*/) {}

@@ -1,0 +1,82 @@
+"""The kernels of formulas on CUDA: which there are, by types, and with which functions each computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .formula_schedule import Role, Schedule, bound_type
+from .model import DataType, Op, Row
+from .selection import type_of
+
+# What kernels call the element types, and C++.
+SUFFIXES = {
+    DataType.FLOAT: ("f32", "float"),
+    DataType.DOUBLE: ("f64", "double"),
+    DataType.MLFLOAT16: ("f16", "__half"),
+    DataType.BFLOAT16: ("bf16", "__nv_bfloat16"),
+}
+_SHORT = (DataType.MLFLOAT16, DataType.BFLOAT16)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMacro:
+    """A macro that defines an operator's kernels for some types, and what it is given behind their name."""
+
+    name: str
+    functor: str
+    types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctorNames:
+    """A functor within C++, and what it is where its functions are rounded to 16 bits."""
+
+    precise: str
+    is_of_math: bool
+
+    def of(self, is_short: bool) -> str:
+        fast = self.is_of_math and is_short
+        return f"{self.precise}Of<::gradsmith::formula::Fast>" if fast else self.precise
+
+
+def is_of_math(lines: Iterable[str]) -> bool:
+    """Whether statements of a functor call what may be approximated."""
+    return any("Math::" in line for line in lines)
+
+
+def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list[KernelMacro]:
+    """One for each combination of types in a part of an operator. Rows with columns are never computed across
+    memory."""
+    has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
+    found: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    for row in part.rows:
+        bound = dict(row.types)
+        first = SUFFIXES[bound_type(bound, schedule.first)]
+        second = SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
+        suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
+        types = (first[1],) if first == second and not has_columns else (first[1], second[1])
+        macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"
+        found.setdefault((f"GRADSMITH_ROWS_KERNELS{macro}", (suffix, *types)), []).append(row)
+    return [
+        KernelMacro(macro, functor.of(all(_is_short(op, row) for row in rows)), types)
+        for (macro, types), rows in found.items()
+    ]
+
+
+def of_map(op: Op, has_sums: bool, functor: FunctorNames) -> list[KernelMacro]:
+    """One for each type."""
+    found: dict[DataType, list[Row]] = {}
+    for row in op.rows:
+        found.setdefault(type_of(row), []).append(row)
+    macro = f"GRADSMITH_MAP_{'SUM_' if has_sums else ''}KERNELS_OF"
+    return [
+        KernelMacro(macro, functor.of(all(_is_short(op, row) for row in rows)), SUFFIXES[kind])
+        for kind, rows in found.items()
+    ]
+
+
+def _is_short(op: Op, row: Row) -> bool:
+    """Whether all numbers that the operator gives are rounded to 16 bits."""
+    kinds = [bound_type(dict(row.types), tensor.type) for tensor in op.outputs]
+    return all(kind in _SHORT for kind in kinds if kind.is_floating)
