@@ -94,7 +94,9 @@ def test_cuda_kernels_are_kept_for_some_architectures(built: str, project: Path,
     archive = project / "build/libpool.a"
     if not archive.exists():
         pytest.skip("the installed library has no CUDA backend")
-    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|pool|formulas", name)}
+    assert "pool_windows" in images_in(archive)
+    assert not {name for name in images_in(archive) if re.match("conv|batch_norm|formulas", name)}
+    assert set(re.findall(r"gradsmith::(\w+::\w+)::Run(?:Cpu|Cuda)\(", symbols(archive))) == {"pool::GlobalMaxPool"}
     image = tmp_path / "image"
     dump = f"--dump-section=.rodata.gradsmith_image_pool_windows={image}"
     command = ["objcopy", dump, str(project / "build/gradsmith/pool/pool.o"), str(tmp_path / "copy.o")]
