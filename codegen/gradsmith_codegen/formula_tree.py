@@ -77,8 +77,8 @@ def _operators() -> Iterator[tuple[str, Function]]:
 
 OPERATORS: Mapping[str, Function] = dict(_operators())
 
-# What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h. Those of its struct
-# Precise have others in their place where results are rounded to 16 bits (patterns/cuda/fast_math.cuh).
+# What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h. Those of its
+# struct Precise have others in their place where results are rounded to 16 bits (fast_math.cuh).
 _UNARY = (
     "exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sigmoid", "softplus", "sqrt", "rsqrt", "abs",
     "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",

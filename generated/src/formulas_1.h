@@ -346,7 +346,8 @@ struct SoftmaxCrossEntropyWithLabelsGradFormulaOf : RowsFunctor {
     out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
   }
 };
-using SoftmaxCrossEntropyWithLabelsGradFormula = SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Precise>;
+using SoftmaxCrossEntropyWithLabelsGradFormula =
+    SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 template <typename Math>

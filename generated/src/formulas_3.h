@@ -224,7 +224,8 @@ struct InstanceNormalizationGradFormulaOf : RowsFunctor {
     outputs[1] = row.results[1];
   }
 };
-using InstanceNormalizationGradFormula = InstanceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
+using InstanceNormalizationGradFormula =
+    InstanceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 struct InstanceNormalizationGradFormula2 : RowsFunctor {

@@ -341,7 +341,8 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
     outputs[1] = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
   }
 };
-using SoftmaxCrossEntropyLossFormula = SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Precise>;
+using SoftmaxCrossEntropyLossFormula =
+    SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
@@ -476,7 +477,8 @@ struct MeanVarianceNormalizationFormulaOf : RowsFunctor {
     outputs[1] = v0;
   }
 };
-using MeanVarianceNormalizationFormula = MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Precise>;
+using MeanVarianceNormalizationFormula =
+    MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: InstanceNormalization, line 1 of the entry
 struct InstanceNormalizationFormula : RowsFunctor {

@@ -357,7 +357,8 @@ struct SoftmaxCrossEntropyWithLabelsFormulaOf : RowsFunctor {
     outputs[2] = v4;
   }
 };
-using SoftmaxCrossEntropyWithLabelsFormula = SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Precise>;
+using SoftmaxCrossEntropyWithLabelsFormula =
+    SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossGradFormula : RowsFunctor {
@@ -455,7 +456,8 @@ struct SoftmaxCrossEntropyLossGradFormula3Of : RowsFunctor {
     out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
   }
 };
-using SoftmaxCrossEntropyLossGradFormula3 = SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Precise>;
+using SoftmaxCrossEntropyLossGradFormula3 =
+    SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Precise>;
 
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationFormula : RowsFunctor {

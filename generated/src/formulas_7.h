@@ -304,7 +304,8 @@ struct MeanVarianceNormalizationGradFormulaOf : RowsFunctor {
     out[0] = (in[0] - row.results[1]) * v0 - v2 * row.results[0];
   }
 };
-using MeanVarianceNormalizationGradFormula = MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
+using MeanVarianceNormalizationGradFormula =
+    MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Precise>;
 
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradFormula : RowsFunctor {
