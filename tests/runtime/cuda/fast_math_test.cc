@@ -20,7 +20,7 @@ constexpr std::int64_t kNumbers = 1 << 16;
 
 /// Every number of a type of 16 bits, infinite ones and NaN among them.
 TensorPointer AllNumbers(DataType type) {
-  auto tensor = std::make_shared<GpuTensor>(type, std::vector<std::int64_t>{kNumbers});
+  auto tensor = std::make_shared<GpuTensor>(type, Sizes{kNumbers}, Layout::kContiguous);
   std::uint16_t bits = 0;
   tensor->Fill([&] {
     const std::uint16_t next = bits++;
@@ -55,7 +55,7 @@ TEST_F(CudaFastMath, EveryNumberOf16BitsIsRoundedFromTheExactValue) {
     for (const std::string op : {"Exp", "Sigmoid", "Tanh", "Gelu", "Reciprocal"}) {
       OpCall call{.name = "all numbers", .op = op, .types = {type}};
       call.inputs = {AllNumbers(type)};
-      call.outputs = {std::make_shared<GpuTensor>(type, std::vector<std::int64_t>{kNumbers})};
+      call.outputs = {std::make_shared<GpuTensor>(type, Sizes{kNumbers}, Layout::kContiguous)};
       const Status status = call.Run(context);
       ASSERT_TRUE(status.ok()) << status.message();
       ASSERT_TRUE(Synchronize(context).ok());
