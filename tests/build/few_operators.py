@@ -60,6 +60,7 @@ def main(output: Path) -> None:
     """Writes the schema where it is not yet as it would be: builds of it stay up to date."""
     text = few_operators()
     if not output.exists() or output.read_text(encoding="utf-8") != text:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
 
 
