@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .formula_tree import (
     CONSTANTS,
     COUNT,
+    Chosen,
     Function,
     Given,
     Index,
@@ -23,7 +24,7 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import AttributeKind, Op
+from .model import Attribute, AttributeKind, Op
 from .text import Text, cpp_comment
 
 LONGEST = 70  # characters of an expression on a line
@@ -79,7 +80,10 @@ def functor_body(op: Op, counts: Sequence[tuple[str, ...]] = ()) -> list[str]:
 def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
     found = constants()
     for index, attribute in enumerate(op.scalars):
-        found[attribute.name] = scalar(f"scalars[{index}]", attribute.kind is AttributeKind.BOOL)
+        place = f"scalars[{index}]"
+        found[attribute.name] = scalar(place, attribute.kind is AttributeKind.BOOL)
+        for value in attribute.choices:
+            found[chosen_name(attribute.name, value)] = chosen(place, attribute, value)
     for index, dims in enumerate(counts, len(op.scalars)):
         found[count_name(dims)] = scalar(f"scalars[{index}]", False)
     for index, name in enumerate(op.givens, len(op.scalars) + len(counts)):
@@ -108,6 +112,12 @@ def scalar(text: str, is_truth: bool) -> Code:
     return Code(text, Precedence.CALL)
 
 
+def chosen(place: str, attribute: Attribute, value: str) -> Code:
+    """Whether an enum, of which a functor is given the place among its choices, has a value."""
+    text = f"{place} == {number(attribute.choices.index(value)).text}"
+    return Code(text, Precedence.COMPARISON, Kind.TRUTH)
+
+
 def kept_short(function: Function, arguments: list[Code], body: Body) -> Code:
     """The function of the arguments, of which the longest get names until the rest fits on a line."""
     arguments = [body.keep(one) if one.precedence is Precedence.SELECTION else one for one in arguments]
@@ -128,6 +138,8 @@ def _expression(tree: Tree, body: Body) -> Code:
         return body.names[count_name([dim.name for dim in tree.dims])]
     if isinstance(tree, Given):
         return body.names[given_name(tree.name.name)]
+    if isinstance(tree, Chosen):
+        return body.names[chosen_name(tree.attribute.name, tree.value.name)]
     if isinstance(tree, Index | Lookup):
         raise NotImplementedError("places in a map")  # such formulas are no map
     return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
@@ -141,6 +153,11 @@ def count_name(dims: Iterable[str]) -> str:
 def given_name(name: str) -> str:
     """What stands among the names for whether something is there."""
     return f"given({name})"
+
+
+def chosen_name(attribute: str, value: str) -> str:
+    """What stands among the names for whether an enum has a value."""
+    return f"{attribute} == {value}"
 
 
 def applied(function: Function, arguments: list[Code], math: str = PRECISE) -> Code:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from . import broadcasting
 from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
-from .formula_tree import GIVEN, INDEX, Given, Index, Lookup, Name, Number, Reduce, Tree
+from .formula_tree import CHOSEN, GIVEN, INDEX, Chosen, Given, Index, Lookup, Name, Number, Reduce, Tree
 from .model import Attribute, AttributeKind, DataType, Dim, Op, Symbol, Tensor
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
@@ -25,6 +25,7 @@ class DataNode:
     number: float = 0
     name: str = ""
     over: tuple[str, ...] = ()  # the dims that it reduces or counts
+    value: str = ""  # that an enum attribute may have
 
     @property
     def initializer(self) -> str:
@@ -37,7 +38,8 @@ class DataNode:
         if not self.arguments and not self.name:
             return f'.operation = "{self.operation}"'
         if self.name and not self.arguments:
-            return f'.operation = "{self.operation}", .name = "{self.name}"'
+            value = f', .value = "{self.value}"' if self.value else ""
+            return f'.operation = "{self.operation}", .name = "{self.name}"{value}'
         listed = ", ".join(map(str, self.arguments))
         named = f', .name = "{self.name}"' if self.name else ""
         return f'.operation = "{self.operation}", .arguments = {{{listed}}}{named}'
@@ -191,7 +193,7 @@ def _graph_outputs(op: Op, numbers: dict[DataNode, int]) -> list[tuple[str, int]
         arguments = tuple([places[one] for one in node.arguments[: 1 if node.over else None]])
         operation = node.name if node.operation == CONSTANT else node.operation
         name = "" if node.operation == CONSTANT else node.name
-        made = DataNode(operation, arguments, node.number, name, node.over)
+        made = DataNode(operation, arguments, node.number, name, node.over, node.value)
         places.append(numbers.setdefault(made, len(numbers)))
     return [(name, places[node]) for name, node in graph.outputs.items()]
 
@@ -245,6 +247,8 @@ class _Writer:
             raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
         if isinstance(tree, Given):
             return DataNode(GIVEN, name=tree.name.name)
+        if isinstance(tree, Chosen):
+            return DataNode(CHOSEN, name=tree.attribute.name, value=tree.value.name)
         if isinstance(tree, Index | Lookup):
             raise NotImplementedError("places in a map")  # such formulas are no map
         return DataNode(tree.function.name, tuple([self.node(one) for one in tree.arguments]))

@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .formula_tree import COUNT, GIVEN, INDEX, Function, Given, Index, Lookup, Name, Number, Reduce, Tree
+from .formula_tree import (
+    CHOSEN,
+    COUNT,
+    GIVEN,
+    INDEX,
+    Chosen,
+    Function,
+    Given,
+    Index,
+    Lookup,
+    Name,
+    Number,
+    Reduce,
+    Tree,
+)
 from .model import Formula, Op, Shape, Span
 
 MEAN, VARIANCE, SUM, MAX = "mean", "variance", "sum", "max"
@@ -25,6 +39,7 @@ class Node:
     over: tuple[str, ...] = ()  # in order
     name: str = ""
     number: float = 0
+    value: str = ""  # that an enum attribute may have
     function: Function | None = None
 
     @property
@@ -99,6 +114,9 @@ class _Builder:
             return self._named(formula, tree)
         if isinstance(tree, Reduce):
             return self._reduction(formula, tree, kept)
+        if isinstance(tree, Chosen):
+            node = Node(CHOSEN, name=tree.attribute.name, value=tree.value.name)
+            return self._add(node, formula, tree, frozenset())
         if isinstance(tree, Index | Given | Lookup):
             return self._place(formula, tree)
         arguments = tuple([self._node(formula, one, frozenset()) for one in tree.arguments])

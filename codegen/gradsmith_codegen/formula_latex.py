@@ -8,6 +8,7 @@ from .formula_tree import (
     COUNT,
     INDEX,
     Apply,
+    Chosen,
     Given,
     Index,
     Lookup,
@@ -55,7 +56,11 @@ def name(of: str) -> str:
     """`X`, upright where it has several letters."""
     if of == "pi":
         return r"\pi"
-    return of if len(of) == 1 else rf"\mathrm{{{of.replace('_', chr(92) + '_')}}}"
+    return of if len(of) == 1 else rf"\mathrm{{{_escaped(of)}}}"
+
+
+def _escaped(word: str) -> str:
+    return word.replace("_", r"\_")
 
 
 def latex(tree: Tree) -> str:
@@ -81,9 +86,16 @@ def _unbracketed(tree: Tree) -> tuple[str, Precedence]:
         return name(tree.name), _ENCLOSED
     if isinstance(tree, Reduce):
         return _reduction(tree)
+    if isinstance(tree, Chosen):
+        return _choice(tree, "="), Precedence.COMPARISON
     if isinstance(tree, Apply):
         return _application(tree)
     return _place(tree)
+
+
+def _choice(tree: Chosen, mark: str) -> str:
+    """A value is a word, and no quantity."""
+    return rf"{name(tree.attribute.name)} {mark} \text{{{_escaped(tree.value.name)}}}"
 
 
 def _place(tree: Index | Given | Lookup) -> tuple[str, Precedence]:
@@ -124,9 +136,16 @@ def _application(tree: Apply) -> tuple[str, Precedence]:
         right = Precedence(own + 1) if own is not Precedence.AND and own is not Precedence.OR else own
         return f"{_text(first, own)} {_MARKS[function]} {_text(second, right)}", own
     if function in ("negate", "not"):
-        mark = "-" if function == "negate" else r"\text{not }"
-        return f"{mark}{_text(tree.arguments[0], own)}", own
+        return _signed(tree)
     return _call(tree), _ENCLOSED
+
+
+def _signed(tree: Apply) -> tuple[str, Precedence]:
+    (signed,) = tree.arguments
+    if isinstance(signed, Chosen):
+        return _choice(signed, r"\ne"), Precedence.COMPARISON
+    mark = "-" if tree.function.name == "negate" else r"\text{not }"
+    return f"{mark}{_text(signed, tree.function.precedence)}", tree.function.precedence
 
 
 def _call(tree: Apply) -> str:

@@ -17,6 +17,7 @@ from .formula_tree import (
     OPERATORS,
     REDUCTIONS,
     Apply,
+    Chosen,
     Given,
     Index,
     Lookup,
@@ -57,9 +58,10 @@ class _Token(NamedTuple):
     end: int
 
 
-def parse(text: str, dims: Collection[str]) -> Tree:
-    """Raises Unparsed. What follows the expression of a reduction are dims; `max(a, b)` is one if b is."""
-    return _Parser(text, dims).formula()
+def parse(text: str, dims: Collection[str], enums: Collection[str] = ()) -> Tree:
+    """Raises Unparsed. What follows the expression of a reduction are dims; `max(a, b)` is one if b is. What
+    an attribute of `enums` is compared with is one of its values."""
+    return _Parser(text, dims, enums).formula()
 
 
 def _syntax(problem: str, start: int, end: int) -> Unparsed:
@@ -67,8 +69,9 @@ def _syntax(problem: str, start: int, end: int) -> Unparsed:
 
 
 class _Parser:
-    def __init__(self, text: str, dims: Collection[str]) -> None:
+    def __init__(self, text: str, dims: Collection[str], enums: Collection[str]) -> None:
         self._dims = dims
+        self._enums = enums
         self._tokens = [
             _Token(str(found.lastgroup), found[0], found.start(), found.end())
             for found in _TOKEN.finditer(text)
@@ -131,11 +134,20 @@ class _Parser:
         token = self._take(*_COMPARISONS)
         if token is None:
             return tree
-        compared = Apply(OPERATORS[token.text], (tree, self._sum()), token.start, token.end)
+        compared = self._compared(tree, token, self._sum())
         second = self._take(*_COMPARISONS)
         if second:
             raise _syntax("comparisons do not chain; write 'a < b and b < c'", second.start, second.end)
         return compared
+
+    def _compared(self, left: Tree, token: _Token, right: Tree) -> Tree:
+        if isinstance(left, Name) and isinstance(right, Name) and token.text in ("==", "!="):
+            for attribute, value in ((left, right), (right, left)):
+                if attribute.name in self._enums:
+                    chosen = Chosen(attribute, value, left.start, right.end)
+                    is_equal = token.text == "=="
+                    return chosen if is_equal else Apply(OPERATORS["not"], (chosen,), left.start, right.end)
+        return Apply(OPERATORS[token.text], (left, right), token.start, token.end)
 
     def _sum(self) -> Tree:
         return self._left(self._product, "+", "-")

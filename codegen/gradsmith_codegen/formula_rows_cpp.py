@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .formula_cpp import PRECISE, Body, Code, applied, constants, kept_short, number, scalar
+from .formula_cpp import PRECISE, Body, Code, applied, chosen, constants, kept_short, number, scalar
 from .formula_graph import ATTRIBUTE, CONSTANT, INPUT, LOOKUP, MEAN, NUMBER, VARIANCE
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
-from .formula_tree import COUNT, GIVEN, INDEX, OPERATORS, Kind, Precedence
-from .model import AttributeKind, Op, Tensor
+from .formula_tree import CHOSEN, COUNT, GIVEN, INDEX, OPERATORS, Kind, Precedence
+from .model import Attribute, AttributeKind, Op, Tensor
 from .text import Text, cpp_comment
 from .wrapping import COLUMN_LIMIT
 
@@ -293,6 +293,7 @@ class _Writer:
             COUNT: lambda: self._count(one.over),
             GIVEN: lambda: self._given(one.name),
             ATTRIBUTE: lambda: self._attribute(one.name),
+            CHOSEN: lambda: self._chosen(one.name, one.value),
             CONSTANT: lambda: constants()[one.name],
         }
         return made[one.operation]()
@@ -302,9 +303,17 @@ class _Writer:
         return scalar(f"row.scalars[{before + self._op.givens.index(name)}]", True)
 
     def _attribute(self, name: str) -> Code:
-        places = {one.name: (index, one.kind) for index, one in enumerate(self._op.scalars)}
-        index, kind = places[name]
-        return scalar(f"row.scalars[{index}]", kind is AttributeKind.BOOL)
+        place, attribute = self._scalar(name)
+        return scalar(place, attribute.kind is AttributeKind.BOOL)
+
+    def _chosen(self, name: str, value: str) -> Code:
+        place, attribute = self._scalar(name)
+        return chosen(place, attribute, value)
+
+    def _scalar(self, name: str) -> tuple[str, Attribute]:
+        """Where functors find an attribute."""
+        places = {one.name: (f"row.scalars[{index}]", one) for index, one in enumerate(self._op.scalars)}
+        return places[name]
 
     def _input(self, name: str) -> Code:
         place = self._inputs[name]

@@ -107,6 +107,7 @@ REDUCTIONS = ("sum", "mean", "max", "variance")
 COUNT = "count"  # of dims alone: how many places they have together
 INDEX = "index"  # of a dim: an element's place along it
 GIVEN = "given"  # of a name: whether it is there
+CHOSEN = "chosen"  # of an enum attribute: whether it has a value
 CONSTANTS: Mapping[str, float] = {"pi": math.pi}
 
 
@@ -165,6 +166,16 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """Whether an enum attribute has a value: `reduction == sum`."""
+
+    attribute: Name
+    value: Name
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """The element of a table at an integer."""
 
@@ -174,7 +185,7 @@ class Lookup:
     end: int
 
 
-Tree = Number | Name | Apply | Reduce | Index | Given | Lookup
+Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Lookup
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
@@ -190,8 +201,12 @@ def parts(tree: Tree) -> Iterator[Tree]:
 
 
 def names(tree: Tree) -> Iterator[Name]:
-    """Those that are read; dims are not, nor what is only asked for."""
-    return (part for part in parts(tree) if isinstance(part, Name))
+    """Those that are read; dims are not, nor what is only asked for, nor values of enums."""
+    for part in parts(tree):
+        if isinstance(part, Name):
+            yield part
+        elif isinstance(part, Chosen):
+            yield part.attribute
 
 
 def asked_for(tree: Tree) -> Iterator[Name]:

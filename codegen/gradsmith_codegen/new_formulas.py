@@ -294,15 +294,16 @@ def _trees(formulas: Sequence[GivenFormula], forward: Op | None) -> dict[str, Tr
     two values or one over a dim."""
     known = forward.symbols if forward else ()
     dims = {name for symbol in known for name in (symbol.name, *symbol.split)}
+    enums = {one.name for one in forward.attributes if one.choices} if forward else set()
     for formula in formulas:
-        for part in parts(_parsed(formula, dims)):
+        for part in parts(_parsed(formula, dims, enums)):
             dims |= {dim.name for dim in part.dims} if isinstance(part, Reduce) else set()
-    return {formula.name: _parsed(formula, dims) for formula in formulas}
+    return {formula.name: _parsed(formula, dims, enums) for formula in formulas}
 
 
-def _parsed(formula: GivenFormula, dims: set[str]) -> Tree:
+def _parsed(formula: GivenFormula, dims: set[str], enums: set[str]) -> Tree:
     try:
-        return parse(formula.text, dims)
+        return parse(formula.text, dims, enums)
     except Unparsed as fault:
         source = source_of(_OPTION, f"{formula.name}: {formula.text}")
         begin = len(formula.name) + 2

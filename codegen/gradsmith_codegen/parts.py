@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from . import chains, faults, formula_parser, grammar, scalars, vocabulary
 from .diagnostics import Diagnostic, counted
+from .formula_tree import Tree
 from .kernel_headers import KernelHeaders
 from .lists import element
 from .loader import Mapping, Node, Scalar, Sequence
@@ -559,7 +562,12 @@ class PartReader(ValueReader):
         return text
 
     def formulas(
-        self, node: Node, owner: str, tensors: tuple[Tensor, ...], declared: dict[str, Symbol]
+        self,
+        node: Node,
+        owner: str,
+        tensors: tuple[Tensor, ...],
+        declared: dict[str, Symbol],
+        attributes: tuple[Attribute, ...],
     ) -> tuple[Formula, ...]:
         entries = self.entries(node, f"'formulas' of {owner}")
         if type(node) is Mapping and not node.items:
@@ -567,26 +575,29 @@ class PartReader(ValueReader):
         dims = frozenset().union(*[tensor.shape.symbols for tensor in tensors])
         dims = dims.union(*[symbol.split for symbol in declared.values()])
         dims -= {tensor.name for tensor in tensors}
-        found = [self._formula(key, value, dims) for key, value in entries.values()]
+        enums = frozenset(one.name for one in attributes if one.kind is AttributeKind.ENUM)
+        parse = partial(formula_parser.parse, dims=dims, enums=enums)
+        found = [
+            self._expression(value, f"formula '{key.value}'", parse, key.value, Entry(key, {}))
+            for key, value in entries.values()
+        ]
         return tuple([formula for formula in found if formula])
 
-    def _formula(self, key: Scalar, node: Node, dims: frozenset[str]) -> Formula | None:
-        return self._expression(node, f"formula '{key.value}'", dims, key.value, Entry(key, {}))
-
     def operations(self, node: Node, owner: str) -> Formula | None:
+        parse = partial(formula_parser.parse, dims=())
         return self._expression(
-            node, f"'operations' of {owner}", frozenset(), "operations", Nameless(node, {})
+            node, f"'operations' of {owner}", parse, "operations", Nameless(node, {})
         )
 
     def _expression(
-        self, node: Node, owner: str, dims: frozenset[str], name: str, origin: Entry
+        self, node: Node, owner: str, parse: Callable[[str], Tree], name: str, origin: Entry
     ) -> Formula | None:
         if not isinstance(node, Scalar) or not node.value.strip():
             self.report_kind(node, owner, "an expression")
             return None
         passage = ScalarPassage(node)
         try:
-            tree = formula_parser.parse(node.value, dims)
+            tree = parse(node.value)
         except formula_parser.Unparsed as fault:
             self.report(fault.diagnose(passage.part(fault.start, fault.end)))
             return None

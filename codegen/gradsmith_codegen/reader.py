@@ -234,7 +234,14 @@ class _OpReader:
             cases=self._cases(name, inputs + outputs, attributes),
             gradient_of=part("gradient_of", reader.forward, ""),
             repeatable=part("repeatable", reader.repeatable, ()),
-            formulas=part("formulas", reader.formulas, (), tensors=inputs + outputs, declared=declared),
+            formulas=part(
+                "formulas",
+                reader.formulas,
+                (),
+                tensors=inputs + outputs,
+                declared=declared,
+                attributes=attributes,
+            ),
             operations=part("operations", reader.operations, None),
             since_version=part("since_version", reader.since_version, 0),
         )

@@ -414,7 +414,7 @@ struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
-    const A v0 = row.scalars[1] != A{0} ? row.results[0] : A{1};
+    const A v0 = row.scalars[1] == A{0} ? row.results[0] : A{1};
     outputs[0] = formula::Precise::Div0(row.inputs[0], v0);
   }
 };

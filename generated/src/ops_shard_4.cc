@@ -80,7 +80,6 @@
 #undef Y
 #undef alpha
 #undef auto_pad
-#undef average
 #undef axis
 #undef dA
 #undef dB
@@ -105,6 +104,7 @@
 #undef log_prob
 #undef mean
 #undef pads
+#undef reduction
 #undef scale
 #undef std_dev
 #undef strides
@@ -6085,6 +6085,15 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
     },
 };
 
+constexpr std::array<std::string_view, 2> kChoices1 = {
+    // 0
+    "mean",
+    // 1
+    "sum",
+};
+static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
+static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+
 constexpr std::array<AttributeSpec, 2> kAttributes = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     AttributeSpec{
@@ -6097,11 +6106,12 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
     },
     // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
     AttributeSpec{
-        .name = "average",
-        .kind = AttributeKind::kBool,
-        .offset = offsetof(Given, average),
+        .name = "reduction",
+        .kind = AttributeKind::kEnum,
+        .offset = offsetof(Given, reduction),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
+        .choices = kChoices1,
     },
 };
 
@@ -6220,8 +6230,8 @@ std::array<double, 4> Scalars(
   return {
       // ignore_index
       static_cast<double>(given.ignore_index.value_or(0)),
-      // average
-      static_cast<double>(given.average),
+      // reduction
+      static_cast<double>(given.reduction),
       // given(ignore_index)
       given.ignore_index.has_value() ? 1.0 : 0.0,
       // given(weight)

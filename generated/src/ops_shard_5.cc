@@ -88,7 +88,6 @@
 #undef Y
 #undef alpha
 #undef auto_pad
-#undef average
 #undef axis
 #undef beta
 #undef bias
@@ -118,6 +117,7 @@
 #undef output_shape
 #undef pads
 #undef ratio
+#undef reduction
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
@@ -8450,6 +8450,15 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
+constexpr std::array<std::string_view, 2> kChoices1 = {
+    // 0
+    "mean",
+    // 1
+    "sum",
+};
+static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
+static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+
 constexpr std::array<AttributeSpec, 2> kAttributes = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     AttributeSpec{
@@ -8462,11 +8471,12 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
     },
     // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
     AttributeSpec{
-        .name = "average",
-        .kind = AttributeKind::kBool,
-        .offset = offsetof(Given, average),
+        .name = "reduction",
+        .kind = AttributeKind::kEnum,
+        .offset = offsetof(Given, reduction),
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
+        .choices = kChoices1,
     },
 };
 
@@ -8597,8 +8607,8 @@ std::array<double, 4> Scalars(
   return {
       // ignore_index
       static_cast<double>(given.ignore_index.value_or(0)),
-      // average
-      static_cast<double>(given.average),
+      // reduction
+      static_cast<double>(given.reduction),
       // given(ignore_index)
       given.ignore_index.has_value() ? 1.0 : 0.0,
       // given(weight)

@@ -61,7 +61,6 @@
 #undef Y
 #undef alpha
 #undef auto_pad
-#undef average
 #undef axis
 #undef dA
 #undef dB
@@ -86,6 +85,7 @@
 #undef log_prob
 #undef mean
 #undef pads
+#undef reduction
 #undef scale
 #undef std_dev
 #undef strides
@@ -3472,7 +3472,7 @@ const Case kCase0 = {
 // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
     .ignore_index = 2,
-    .average = false,
+    .reduction = ::gradsmith::LossReduction::sum,
 };
 const Case kCase1 = {
     .name = "summed",
@@ -3491,7 +3491,7 @@ const Case kCase1 = {
     .attributes =
         {
             {"ignore_index", 2},
-            {"average", false},
+            {"reduction", "sum"},
         },
     .typed_attributes = &kAttributes1,
 };
@@ -3621,7 +3621,7 @@ const Backend kBackends[] = {
 
 const Attribute kDefaults[] = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
-    {"average", true},
+    {"reduction", "mean"},
 };
 
 const reference::FormulaNode kNodes[] = {
@@ -3698,7 +3698,7 @@ const reference::FormulaNode kNodes[] = {
     // 35
     {.operation = "sum", .arguments = {33}, .over = {"D", "N"}},
     // 36
-    {.operation = "attribute", .name = "average"},
+    {.operation = "chosen", .name = "reduction", .value = "mean"},
     // 37
     {.operation = "where", .arguments = {36, 34, 14}},
     // 38

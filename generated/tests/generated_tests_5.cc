@@ -69,7 +69,6 @@
 #undef Y
 #undef alpha
 #undef auto_pad
-#undef average
 #undef axis
 #undef beta
 #undef bias
@@ -99,6 +98,7 @@
 #undef output_shape
 #undef pads
 #undef ratio
+#undef reduction
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
@@ -4724,7 +4724,7 @@ const Case kCase0 = {
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes1 = {
     .ignore_index = 2,
-    .average = false,
+    .reduction = ::gradsmith::LossReduction::sum,
 };
 const Case kCase1 = {
     .name = "summed",
@@ -4743,7 +4743,7 @@ const Case kCase1 = {
     .attributes =
         {
             {"ignore_index", 2},
-            {"average", false},
+            {"reduction", "sum"},
         },
     .typed_attributes = &kAttributes1,
 };
@@ -4873,7 +4873,7 @@ const Backend kBackends[] = {
 
 const Attribute kDefaults[] = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
-    {"average", true},
+    {"reduction", "mean"},
 };
 
 const reference::FormulaNode kNodes[] = {
@@ -4916,7 +4916,7 @@ const reference::FormulaNode kNodes[] = {
     // 18
     {.operation = "input", .name = "dY"},
     // 19
-    {.operation = "attribute", .name = "average"},
+    {.operation = "chosen", .name = "reduction", .value = "mean"},
     // 20
     {.operation = "where", .arguments = {19, 17, 14}},
     // 21

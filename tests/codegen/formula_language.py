@@ -42,6 +42,10 @@ def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
         return words[word](*[read(value, names, words) for value in node.values])
     if isinstance(node, ast.Compare):
         (operator,), (right,) = node.ops, node.comparators
+        chosen = names.get(node.left.id) if isinstance(node.left, ast.Name) else None
+        if isinstance(chosen, str):  # of an enum
+            assert isinstance(right, ast.Name)
+            return (chosen == right.id) == isinstance(operator, ast.Eq)
         return words[COMPARISONS[type(operator)]](read(node.left, names, words), read(right, names, words))
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
@@ -147,7 +151,7 @@ IN_DOUBLE: Words = {
 
 def defaults(op: Any) -> dict[str, float]:
     """Of attributes, and others than the defaults, lest a formula that leaves one out is right all the same."""
-    numbers = {name: one for name, one in op.get("attributes", {}).items() if one["type"] != "bool"}
+    numbers = {name: one for name, one in op.get("attributes", {}).items() if one["type"] in ("int", "float")}
     with_defaults = {name: one for name, one in numbers.items() if "default" in one}
     values = {name: float(one["default"]) for name, one in with_defaults.items()}
     return {name: (-1.5 if value < 0 else 2.0) if math.isinf(value) else 0.75 * value for name, value in values.items()}

@@ -279,9 +279,14 @@ def test_notes(plan: Plan, op: str, told: list[str]) -> None:
         ),
         ("mean(a * b, N, S)", r"\operatorname{mean}_{N,S}(a \cdot b)"),
         ("sum(a + b, N) - sum(a)", r"\sum_{N} (a + b) - \sum a"),
+        (
+            "where(mode == most_of and mode != few, a, b)",
+            r"\begin{cases} a & \text{if } \mathrm{mode} = \text{most\_of} \text{ and } \mathrm{mode} \ne \text{few}\\ "
+            r"b & \text{otherwise} \end{cases}",
+        ),
         ("max(a, N) + max(a, b)", r"\max_{N}(a) + \max(a, b)"),
     ],
 )
 def test_latex(formula: str, latex: str) -> None:
-    tree = parse(formula, ("N", "S"))
+    tree = parse(formula, ("N", "S"), ("mode",))
     assert formula_latex.latex(tree) == latex

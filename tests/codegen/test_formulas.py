@@ -72,6 +72,45 @@ def test_truth_values_are_kept_as_such() -> None:
     assert any(line.startswith("const bool v") for line in lines)
 
 
+ENUM = "reduction: {type: enum, enum: LossReduction, choices: [mean, sum], default: sum}"
+WITH_ENUM = edited(WITH_FORMULA, ("attributes:\n", f"attributes:\n      {ENUM}\n"))
+
+
+@pytest.mark.parametrize(
+    ("formula", "cpp"),
+    [
+        ("where(reduction == sum, X, factor)", "scalars[0] == A{1} ? in[0] : scalars[1]"),
+        ("where(mean == reduction, X, factor)", "scalars[0] == A{0} ? in[0] : scalars[1]"),
+        ("where(reduction != sum and X > 1, X, factor)",
+         "!(scalars[0] == A{1}) && in[0] > A{1} ? in[0] : scalars[1]"),
+    ],
+)  # fmt: skip
+def test_an_enum_is_compared_with_its_values(formula: str, cpp: str) -> None:
+    schema, diagnostics = load(WITH_ENUM % formula)
+    assert diagnostics == []
+    assert schema
+    assert formula_cpp.functor_body(schema.ops[0])[1:] == [f"out[0] = {cpp};"]
+
+
+@pytest.mark.parametrize(
+    ("formula", "fault"),
+    [
+        ("where(reduction == men, X, factor)", "G816 7:39 'men' is no value of 'reduction'; did you mean 'mean'?"),
+        ("where(reduction == factor, X, 1)", "G816 7:39 'factor' is no value of 'reduction'; expected one of"),
+        ("where(reduction == reduction, X, factor)", "G816 7:39 'reduction' is no value of 'reduction'; expected"),
+        ("where(reduction == 1, X, factor)", "G812 7:26 no formula can read attribute 'reduction', which is of"),
+        ("where(reduction < sum, X, factor)", "G805 7:38 'sum' is no input, attribute or formula; a value of"),
+        ("where(reduction, X, factor)", "G812 7:26 no formula can read attribute 'reduction'"),
+        ("factor * X + reduction", "G812 7:33 no formula can read attribute 'reduction'"),
+        ("where(factor == sum, X, 1)", "G805 7:36 'sum' is no input, attribute or formula; a value of 'reduction' is"),
+    ],
+)  # fmt: skip
+def test_what_is_no_comparison_of_an_enum(formula: str, fault: str) -> None:
+    _, diagnostics = load(WITH_ENUM % formula)
+    found = [f"{one.id} {one.span.line}:{one.span.column} {one.message}" for one in diagnostics if one.span]
+    assert found[0].startswith(fault)
+
+
 def test_a_max_of_dims_is_a_reduction() -> None:
     assert isinstance(formula_parser.parse("max(X, N)", {"N"}), Reduce)
     assert not isinstance(formula_parser.parse("max(X, Z)", {"N"}), Reduce)

@@ -129,14 +129,15 @@ def words_by_name(words: Words, sizes: Sizes) -> dict[str, Callable[..., Any]]:
     }
 
 
-def scalars(values: Mapping[str, Any]) -> dict[str, Array]:
-    return {name: Array((), {(): value}) for name, value in values.items()}
+def scalars(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Texts stay as they are."""
+    return {name: one if isinstance(one, str) else Array((), {(): one}) for name, one in values.items()}
 
 
 class Derivatives:
     """Of the sum of a forward operator's outputs, each times its gradient, with respect to its inputs."""
 
-    def __init__(self, name: str, attributes: tuple[tuple[str, float], ...]) -> None:
+    def __init__(self, name: str, attributes: tuple[tuple[str, float | str], ...]) -> None:
         """`name` is that of the gradient operator."""
         self.op = OPS[name]
         self.forward = OPS[self.op["gradient_of"]]
@@ -214,25 +215,27 @@ class Derivatives:
         return evaluated(op, given, words_by_name(IN_DOUBLE, self.sizes))
 
 
-def exactly(value: float) -> Any:
-    """A number, or a truth value as it is."""
-    return value if isinstance(value, bool) else sympy.Rational(value)
+def exactly(value: float | str) -> Any:
+    """A number, or a truth value or a text as it is."""
+    return value if isinstance(value, bool | str) else sympy.Rational(value)
 
 
 derivatives = functools.cache(Derivatives)
 
 
-def attributes_of(op: Any) -> list[tuple[tuple[str, float], ...]]:
-    """Every value of integers that have few, and both of truth values, beside the defaults of others."""
+def attributes_of(op: Any) -> list[tuple[tuple[str, float | str], ...]]:
+    """Every value of integers that have few, of truth values and of enums, beside the defaults of others."""
     values = defaults(op)
     integers = {key: one for key, one in op.get("attributes", {}).items() if one["type"] == "int"}
     few = {key: one for key, one in integers.items() if {"min", "max"} <= one.keys()}
-    ranges = [
+    ranges: list[list[tuple[str, float | str]]] = [
         [(key, float(one)) for one in range(few[key]["min"], few[key]["max"] + 1)] if key in few else [(key, value)]
         for key, value in values.items()
         if key != "axis"
     ]
     ranges += [[(key, False), (key, True)] for key, one in op.get("attributes", {}).items() if one["type"] == "bool"]
+    enums = {key: one for key, one in op.get("attributes", {}).items() if one["type"] == "enum"}
+    ranges += [[(key, choice) for choice in one["choices"]] for key, one in enums.items()]
     of_labels = [key for key, one in integers.items() if one.get("optional")]
     without = list(itertools.product(*ranges))
     return [*without, *[(*values, (key, float(LABELS[1]))) for values in without for key in of_labels]]

@@ -184,6 +184,10 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
   if (node.operation == "given") {
     return Given(is_there ? 1 : 0);
   }
+  if (node.operation == "chosen") {
+    const AttributeValue& value = attributes.find(node.name)->second;
+    return Given(std::get<std::string>(value) == node.value ? 1 : 0);
+  }
   if (node.operation == "attribute") {
     return !is_there ? Given(0) : Constant(AttributeAsReal(attributes, node.name));
   }

@@ -17,8 +17,8 @@
 namespace gradsmith::reference {
 
 /// FormulaNode is a part of a formula: a function of nodes before it by the name that the language
-/// has for it ("exp", "add", "less", "where"), a constant likewise ("pi"), a "number", or an
-/// "input" or "attribute" by its name.
+/// has for it ("exp", "add", "less", "where"), a constant likewise ("pi"), a "number", an "input" or
+/// "attribute" by its name, or whether an attribute that is named has a value ("chosen").
 struct FormulaNode {
   std::string_view operation;
   std::vector<std::size_t> arguments = {};
@@ -27,6 +27,7 @@ struct FormulaNode {
   /// The dims that a "sum", "mean", "max" or "variance" reduces, or a "count" counts
   /// (named_formula.h).
   std::vector<std::string_view> over = {};
+  std::string_view value = {};
 };
 
 /// FormulaOutput is an output's name and the node of its value. It is a sum where `sum_like` is the

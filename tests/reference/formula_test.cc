@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace gradsmith::reference {
@@ -49,6 +50,12 @@ TEST(FormulaOracle, ComputesSelectsAndSums) {
   EXPECT_EQ(t.value.values, (std::vector<double>{10 - 40, -200 + 500, 3000 - 6000}));
   EXPECT_EQ(t.terms, (std::vector<double>{2, 2, 2}));
   EXPECT_EQ(t.bound[0], 50);
+}
+
+TEST(FormulaOracle, KnowsWhichValueAnEnumHas) {
+  const FormulaNode node = {.operation = "chosen", .name = "reduction", .value = "sum"};
+  EXPECT_EQ(LeafOf(node, {{"reduction", std::string("sum")}}, 0).value, 1);
+  EXPECT_EQ(LeafOf(node, {{"reduction", std::string("mean")}}, 0).value, 0);
 }
 
 TEST(FormulaOracle, WhatIsNotSelectedDoesNoHarm) {

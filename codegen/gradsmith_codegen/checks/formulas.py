@@ -14,6 +14,7 @@ from ..formula_tree import (
     COUNT,
     FUNCTIONS,
     Apply,
+    Chosen,
     Given,
     Index,
     Kind,
@@ -30,28 +31,29 @@ from ..model import Attribute, AttributeKind, Formula, Op, Shape, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")
-_USABLE = (AttributeKind.FLOAT, AttributeKind.INT, AttributeKind.BOOL)
+_KINDS = {AttributeKind.FLOAT: Kind.NUMBER, AttributeKind.INT: Kind.NUMBER, AttributeKind.BOOL: Kind.TRUTH}
+_Kinds = dict[str, Kind | None]  # by names; none of an attribute that no formula can read, which G812 tells
 
 
 @op_rule("G804", needs=_READ)
 def wrong_kind(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula uses a comparison as a number, or a number as a comparison."""
-    truths = {attribute.name for attribute in op.attributes if attribute.kind is AttributeKind.BOOL}
-    truths |= {tensor.name for tensor in op.inputs if tensor.is_mask}
+    kinds: _Kinds = {attribute.name: _KINDS.get(attribute.kind) for attribute in op.attributes}
+    kinds |= {tensor.name: Kind.TRUTH for tensor in op.inputs if tensor.is_mask}
     outputs = {tensor.name for tensor in op.outputs}
     for formula in op.formulas:
         # What is no output may be either.
-        kind = Kind.NUMBER if formula.name in outputs else _kind(formula.tree, truths)
-        yield from _kind_findings(formula, formula.tree, kind, truths, f"'{formula.name}'")
-        if kind is Kind.TRUTH:
-            truths.add(formula.name)
+        kind = Kind.NUMBER if formula.name in outputs else _kind(formula.tree, kinds)
+        if kind:
+            yield from _kind_findings(formula, formula.tree, kind, kinds, f"'{formula.name}'")
+        kinds.setdefault(formula.name, kind)
 
 
 def _kind_findings(
-    formula: Formula, tree: Tree, expected: Kind, truths: set[str], what: str
+    formula: Formula, tree: Tree, expected: Kind, kinds: _Kinds, what: str
 ) -> Iterator[Finding]:
-    found = _kind(tree, truths)
-    if found is not expected:
+    found = _kind(tree, kinds)
+    if found and found is not expected:
         hint = "; write 'where(condition, 1, 0)'" if expected is Kind.NUMBER else "; compare it: 'x > 0'"
         yield Finding(
             f"{what} must be {expected.value}, and this is {found.value}{hint}", formula.place(tree)
@@ -61,19 +63,19 @@ def _kind_findings(
         for index, (argument, kind) in enumerate(zip(tree.arguments, function.parameters, strict=True)):
             is_called = function.name in FUNCTIONS
             name = f"argument {index + 1} of '{function.name}'" if is_called else "what an operator is given"
-            yield from _kind_findings(formula, argument, kind, truths, name)
+            yield from _kind_findings(formula, argument, kind, kinds, name)
     elif isinstance(tree, Reduce):
         yield from _kind_findings(
-            formula, tree.argument, Kind.NUMBER, truths, f"what '{tree.operation}' is given"
+            formula, tree.argument, Kind.NUMBER, kinds, f"what '{tree.operation}' is given"
         )
 
 
-def _kind(tree: Tree, truths: set[str]) -> Kind:
+def _kind(tree: Tree, kinds: _Kinds) -> Kind | None:
     if isinstance(tree, Apply):
         return tree.function.result
-    if isinstance(tree, Given):
+    if isinstance(tree, Given | Chosen):
         return Kind.TRUTH
-    return Kind.TRUTH if isinstance(tree, Name) and tree.name in truths else Kind.NUMBER
+    return kinds.get(tree.name, Kind.NUMBER) if isinstance(tree, Name) else Kind.NUMBER
 
 
 @op_rule("G805", needs=_READ, blames=("formulas",))
@@ -90,12 +92,18 @@ def unknown_name(op: Op, scope: Scope) -> Iterator[Finding]:
             hint = (
                 "; its formula must come before this one"
                 if is_later
-                else instead(name.name, [*sorted(known), *CONSTANTS])
+                else _value_hint(op, name) or instead(name.name, [*sorted(known), *CONSTANTS])
             )
             what = "is not known yet" if is_later else "is no input, attribute or formula"
             yield Finding(f"'{name.name}' {what}{hint}", formula.place(name))
         if formula.name not in outputs:
             known.add(formula.name)
+
+
+def _value_hint(op: Op, name: Name) -> str:
+    """Where an enum has a value of the name, how that is written."""
+    enum = next((one.name for one in op.attributes if name.name in one.choices), "")
+    return f"; a value of '{enum}' is compared with it: '{enum} == {name.name}'" if enum else ""
 
 
 @op_rule("G806", needs=("formulas", "outputs"))
@@ -227,11 +235,12 @@ def unusable_attribute(op: Op, scope: Scope) -> Iterator[Finding]:
     asked = {name.name for formula in op.formulas for name in asked_for(formula.tree)}
     attributes = {attribute.name: attribute for attribute in op.attributes}
     for formula in op.formulas:
-        for name in names(formula.tree):
+        for name in [part for part in parts(formula.tree) if isinstance(part, Name)]:
             attribute = attributes.get(name.name)
-            if attribute and attribute.kind not in _USABLE:
+            if attribute and attribute.kind not in _KINDS:
                 kind = attribute.kind.value
-                message = f"no formula can read attribute '{name.name}', which is of type {kind}"
+                hint = f"; compare it: '{name.name} == {attribute.choices[0]}'" if attribute.choices else ""
+                message = f"no formula can read attribute '{name.name}', which is of type {kind}{hint}"
                 yield Finding(message, formula.place(name))
             elif attribute and attribute.is_optional and name.name not in asked:
                 hint = f"; 'given({name.name})' tells whether it is there"
@@ -284,3 +293,15 @@ def always_there(op: Op, scope: Scope) -> Iterator[Finding]:
                 hint = did_you_mean(name.name, sorted(optional))
                 message = f"'given' is of an optional input or attribute, which '{name.name}' is not{hint}"
                 yield Finding(message, formula.place(name))
+
+
+@op_rule("G816", needs=_READ)
+def no_value_of_an_enum(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A formula compares an enum attribute with a name that is none of its choices."""
+    choices = {attribute.name: attribute.choices for attribute in op.attributes}
+    for formula in op.formulas:
+        for part in parts(formula.tree):
+            if isinstance(part, Chosen) and part.value.name not in choices[part.attribute.name]:
+                known = choices[part.attribute.name]
+                message = f"'{part.value.name}' is no value of '{part.attribute.name}'"
+                yield Finding(message + instead(part.value.name, known), formula.place(part.value))

@@ -16,16 +16,16 @@ from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
 
 # What namespace gradsmith holds already.
 RUNTIME_NAMES = frozenset(
-    """Allocator Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend
-    BasicList BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides
-    CheckDevice ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses
-    ConvAlgorithm ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
+    """Allocator Attribute AttributeKind AttributeSpec AttributeValue AutoPad BFloat16 Backend BasicList
+    BasicTensorRef BuiltinTable CacheFile CachedChoice CachedChoices Call ChannelsLastStrides CheckDevice
+    ClearCache ConstTensorRef Context ContextOptions ContiguousStrides ConvAddresses ConvAlgorithm
+    ConvAlgorithms ConvAttempt ConvGeometry ConvPrimitive CutToOdd DataType DecisionCache Device
     DeviceBuffer DimSpec Dims DispatchTable ExportCache FloatList ImportCache InferShapes IntList Internal
-    InvalidArgument IsFloating Kernel LargestWorkspace MLFloat16 NumElements OpSchema OutOfMemory RegisterAll
-    Registry Repeatable RequiredInput RequiredInputs RequiredOutput RequiredOutputs Result Row RunFunction
-    SearchMode SearchProgress SetWarningHandler ShapeRule SizeOf Status StatusCode Strides SymbolSpec
-    Synchronize TensorRef TensorSpec TensorView ThreadPool ToString Unsupported WorkspaceArena
-    WorkspaceLimit""".split()
+    InvalidArgument IsFloating Kernel LargestWorkspace LossReduction MLFloat16 NumElements OpSchema
+    OutOfMemory RegisterAll Registry Repeatable RequiredInput RequiredInputs RequiredOutput RequiredOutputs
+    Result Row RunFunction SearchMode SearchProgress SetWarningHandler ShapeRule SizeOf Status StatusCode
+    Strides SymbolSpec Synchronize TensorRef TensorSpec TensorView ThreadPool ToString Unsupported
+    WorkspaceArena WorkspaceLimit""".split()
 )
 
 # Names of the structs that an operator has, by what their fields are.

@@ -1261,7 +1261,7 @@ def softmax_cross_entropy_loss(
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,
-    average: bool = True,
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> SoftmaxCrossEntropyLossResult[Tensor]: ...
 def softmax_cross_entropy_loss_grad(
     dY: Tensor,
@@ -1270,7 +1270,7 @@ def softmax_cross_entropy_loss_grad(
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,
-    average: bool = True,
+    reduction: Literal["mean", "sum"] = "mean",
     outputs: _SoftmaxCrossEntropyLossGradOutput | Iterable[_SoftmaxCrossEntropyLossGradOutput] | None = ("dX",),
 ) -> SoftmaxCrossEntropyLossGradResult[Tensor]: ...
 def lp_normalization(

@@ -24,14 +24,14 @@
 #undef X
 #pragma push_macro("Y")
 #undef Y
-#pragma push_macro("average")
-#undef average
 #pragma push_macro("ignore_index")
 #undef ignore_index
 #pragma push_macro("label")
 #undef label
 #pragma push_macro("log_prob")
 #undef log_prob
+#pragma push_macro("reduction")
+#undef reduction
 #pragma push_macro("weight")
 #undef weight
 
@@ -45,7 +45,7 @@ struct SoftmaxCrossEntropyLossAttributes {
   ::std::optional<::std::int64_t> ignore_index = {};
   /// whether the sum of the losses is divided by that of the weights of the labels that count
   // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
-  bool average = true;
+  ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
 /// What SoftmaxCrossEntropyLoss reads.
@@ -103,7 +103,7 @@ template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float> = true;
 
 /// Cross entropy of logits with labels, averaged by the labels' weights or summed; 0 where no label
-/// counts.
+/// counts. Of each sample alone it is SoftmaxCrossEntropyWithLabels.
 ///
 /// Attributes and shapes are those of the structs above, kernel formulas::SoftmaxCrossEntropyLoss.
 /// Errors: invalid argument where an attribute or a tensor is not as it must be, before anything is
@@ -206,10 +206,10 @@ Result<SoftmaxCrossEntropyLossOutputDims> InferShapes(
 }  // namespace gradsmith
 
 #pragma pop_macro("weight")
+#pragma pop_macro("reduction")
 #pragma pop_macro("log_prob")
 #pragma pop_macro("label")
 #pragma pop_macro("ignore_index")
-#pragma pop_macro("average")
 #pragma pop_macro("Y")
 #pragma pop_macro("X")
 #pragma pop_macro("Tind_")

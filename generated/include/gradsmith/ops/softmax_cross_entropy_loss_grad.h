@@ -20,8 +20,6 @@
 #undef T_
 #pragma push_macro("Tind_")
 #undef Tind_
-#pragma push_macro("average")
-#undef average
 #pragma push_macro("dX")
 #undef dX
 #pragma push_macro("dY")
@@ -32,6 +30,8 @@
 #undef label
 #pragma push_macro("log_prob")
 #undef log_prob
+#pragma push_macro("reduction")
+#undef reduction
 #pragma push_macro("weight")
 #undef weight
 
@@ -45,7 +45,7 @@ struct SoftmaxCrossEntropyLossGradAttributes {
   ::std::optional<::std::int64_t> ignore_index = {};
   /// whether the sum of the losses is divided by that of the weights of the labels that count
   // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
-  bool average = true;
+  ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
 /// What SoftmaxCrossEntropyLossGrad reads.
@@ -205,12 +205,12 @@ Result<SoftmaxCrossEntropyLossGradOutputDims> InferShapes(
 }  // namespace gradsmith
 
 #pragma pop_macro("weight")
+#pragma pop_macro("reduction")
 #pragma pop_macro("log_prob")
 #pragma pop_macro("label")
 #pragma pop_macro("ignore_index")
 #pragma pop_macro("dY")
 #pragma pop_macro("dX")
-#pragma pop_macro("average")
 #pragma pop_macro("Tind_")
 #pragma pop_macro("T_")
 #pragma pop_macro("T1_")

@@ -24,7 +24,7 @@ def softmax_cross_entropy_loss_grad(
     weight=None,
     *,
     ignore_index=None,
-    average=True,
+    reduction="mean",
     outputs=("dX",),
     out=None,
     context=None,
@@ -46,7 +46,7 @@ def softmax_cross_entropy_loss_grad(
         a factor for each class; 1 where it is absent
     ignore_index : int or None
         a label that is ignored
-    average : bool, default True
+    reduction : "mean", "sum", default "mean"
         whether the sum of the losses is divided by that of the weights of the labels that count
     outputs : str or sequence of str, default all
         The outputs to compute, by name, dX among them.
@@ -95,7 +95,7 @@ def softmax_cross_entropy_loss_grad(
         raise _arguments.unknown("SoftmaxCrossEntropyLossGrad", _signature, _unknown)
     return _call(
         (dY, log_prob, label, weight),
-        (ignore_index, average),
+        (ignore_index, reduction),
         outputs,
         out,
         (_entered()[-1] if context is None else _policy.given(context)).policies,

@@ -26,14 +26,14 @@ def softmax_cross_entropy_loss(
     weight=None,
     *,
     ignore_index=None,
-    average=True,
+    reduction="mean",
     outputs=("Y", "log_prob"),
     out=None,
     context=None,
     **_unknown,
 ):
     """Cross entropy of logits with labels, averaged by the labels' weights or summed; 0 where no label
-    counts.
+    counts. Of each sample alone it is SoftmaxCrossEntropyWithLabels.
 
     Operator SoftmaxCrossEntropyLoss.
 
@@ -47,7 +47,7 @@ def softmax_cross_entropy_loss(
         a factor for each class; 1 where it is absent
     ignore_index : int or None
         a label that is ignored
-    average : bool, default True
+    reduction : "mean", "sum", default "mean"
         whether the sum of the losses is divided by that of the weights of the labels that count
     outputs : str or sequence of str, default all
         The outputs to compute, by name, Y among them.
@@ -100,7 +100,7 @@ def softmax_cross_entropy_loss(
         raise _arguments.unknown("SoftmaxCrossEntropyLoss", _signature, _unknown)
     return _call(
         (X, label, weight),
-        (ignore_index, average),
+        (ignore_index, reduction),
         outputs,
         out,
         (_entered()[-1] if context is None else _policy.given(context)).policies,
