@@ -43,7 +43,7 @@ def passes_of(op: Op) -> Passes:
     try:
         return Passes((pass_of(op),))
     except Misfit as misfit:
-        found = _Stager(op, misfit).passes()
+        found = _rows_of_all(op) or _Stager(op, misfit).passes()
     _check_limits(op, found)
     _share_counts(op, [one.schedule for one in found.passes])
     return found
@@ -53,6 +53,18 @@ def pass_of(op: Op, over: frozenset[str] | None = None) -> Pass:
     """All outputs by one, whose rows are made of the dims `over` if nothing is reduced. Raises Misfit."""
     schedule = formula_schedule.schedule(op, over)
     return Pass(op, schedule, formula_slots.slots_of(schedule))
+
+
+def _rows_of_all(op: Op) -> Passes | None:
+    """Of formulas that reduce nothing and are no map: a row of what only tensors with all dims have. Rows may
+    have two types, and what is of a row may be absent and of any type."""
+    shapes = [symbols(tensor.shape) for tensor in (*op.inputs, *op.outputs)]
+    whole = frozenset().union(*shapes)
+    try:
+        found = pass_of(op, whole.difference(*[one for one in shapes if one != whole]))
+    except Misfit:
+        return None
+    return None if found.schedule.reductions else Passes((found,))
 
 
 class _Stager:

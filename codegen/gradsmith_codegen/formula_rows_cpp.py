@@ -260,7 +260,7 @@ class _Writer:
             if tensor.name in [one.name for one in self._op.outputs]:
                 text = Text(tensor.name, " = ", self._formulas[tensor.name].text)
                 emitter.body.lines.append(cpp_comment(text))
-            emitter.set(f"{to}[{place}]", code)
+            emitter.set(f"{to}[{place}]", _as_number(code))
         return emitter.body.lines
 
     @staticmethod
@@ -475,6 +475,12 @@ class _Emitter:
     def set(self, place: str, code: Code) -> None:
         if place != code.text:
             self.body.lines.append(f"{place} = {code.text};")
+
+
+def _as_number(code: Code) -> Code:
+    if code.kind is Kind.NUMBER:
+        return code
+    return Code(f"{code.text} ? A{{1}} : A{{0}}", Precedence.SELECTION)
 
 
 def _branches(by_phase: Sequence[list[str]]) -> list[str]:

@@ -146,9 +146,10 @@ class _Scheduler:
             raise of_entry(problem, tensor.span)
 
     def _has_no_numbers(self, tensor: Tensor) -> bool:
-        """Outputs are floating, and inputs floating or whole in all rows."""
+        """Outputs are floating or bool, and inputs floating or whole in all rows."""
         are_floating = [one.is_floating for one in self._op.types_of(tensor)]
-        return not all(are_floating) and (tensor in self._op.outputs or any(are_floating))
+        is_number = tensor in self._op.outputs and not tensor.is_mask
+        return not all(are_floating) and (is_number or any(are_floating))
 
     def _lead(self) -> Tensor:
         """The tensor that has all dims; an input that formulas read, if one has."""
@@ -193,6 +194,8 @@ class _Scheduler:
     def _output_role(self, tensor: Tensor, found: Schedule) -> Role:
         node = self._graph.outputs[tensor.name]
         own, value = symbols(tensor.shape), self._graph.dims[node]
+        if tensor.is_mask and (found.is_map or own & found.over):
+            raise of_entry(f"'{tensor.name}' is bool, and such an output is of a row", tensor.span)
         if value - own:
             more = listing(sorted(value - own))
             message = f"'{tensor.name}' of {tensor.shape_text} lacks {more}, which its formula has"

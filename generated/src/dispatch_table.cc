@@ -794,295 +794,302 @@ extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
 // ops.yaml:1647
-namespace generated::max_pool_stub {
+namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1647;
+extern const std::array<Row, 12> kRows;
+}  // namespace generated::in_place_accumulator_v2_stub
+
+// ops.yaml:1676
+namespace generated::max_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1676;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1681
+// ops.yaml:1710
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1681;
+constinit const std::int32_t kEntryLine = 1710;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1700
+// ops.yaml:1729
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1700;
+constinit const std::int32_t kEntryLine = 1729;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1731
+// ops.yaml:1760
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1731;
+constinit const std::int32_t kEntryLine = 1760;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1762
+// ops.yaml:1791
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1762;
+constinit const std::int32_t kEntryLine = 1791;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1778
+// ops.yaml:1807
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1778;
+constinit const std::int32_t kEntryLine = 1807;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1800
-namespace generated::global_max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1800;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_grad_stub
-
-// ops.yaml:1816
-namespace generated::global_average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1816;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_stub
-
 // ops.yaml:1829
-namespace generated::global_average_pool_grad_stub {
+namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1829;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_grad_stub
+
+// ops.yaml:1845
+namespace generated::global_average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1845;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:1858
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1858;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1844
+// ops.yaml:1873
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1844;
+constinit const std::int32_t kEntryLine = 1873;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1878
+// ops.yaml:1907
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1878;
+constinit const std::int32_t kEntryLine = 1907;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1910
+// ops.yaml:1939
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1910;
+constinit const std::int32_t kEntryLine = 1939;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1927
+// ops.yaml:1956
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1927;
+constinit const std::int32_t kEntryLine = 1956;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1944
+// ops.yaml:1973
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1944;
+constinit const std::int32_t kEntryLine = 1973;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:1987
-namespace generated::layer_normalization_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1987;
-extern const std::array<Row, 18> kRows;
-}  // namespace generated::layer_normalization_grad_stub
-
 // ops.yaml:2016
-namespace generated::simplified_layer_normalization_stub {
+namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2016;
 extern const std::array<Row, 18> kRows;
+}  // namespace generated::layer_normalization_grad_stub
+
+// ops.yaml:2045
+namespace generated::simplified_layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2045;
+extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2037
+// ops.yaml:2066
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2037;
+constinit const std::int32_t kEntryLine = 2066;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2063
+// ops.yaml:2092
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2063;
+constinit const std::int32_t kEntryLine = 2092;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2086
-namespace generated::reduce_sum_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2086;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_sum_grad_stub
-
-// ops.yaml:2101
-namespace generated::reduce_mean_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2101;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_mean_stub
-
 // ops.yaml:2115
-namespace generated::reduce_mean_grad_stub {
+namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2115;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_sum_grad_stub
+
+// ops.yaml:2130
+namespace generated::reduce_mean_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2130;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_stub
+
+// ops.yaml:2144
+namespace generated::reduce_mean_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2144;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2127
+// ops.yaml:2156
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2127;
+constinit const std::int32_t kEntryLine = 2156;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2139
+// ops.yaml:2168
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2139;
+constinit const std::int32_t kEntryLine = 2168;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2153
+// ops.yaml:2182
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2153;
+constinit const std::int32_t kEntryLine = 2182;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2165
+// ops.yaml:2194
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2165;
+constinit const std::int32_t kEntryLine = 2194;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2180
+// ops.yaml:2209
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2180;
+constinit const std::int32_t kEntryLine = 2209;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2195
+// ops.yaml:2224
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2195;
+constinit const std::int32_t kEntryLine = 2224;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2207
+// ops.yaml:2236
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2207;
+constinit const std::int32_t kEntryLine = 2236;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2251
+// ops.yaml:2280
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2251;
+constinit const std::int32_t kEntryLine = 2280;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2276
+// ops.yaml:2305
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2276;
+constinit const std::int32_t kEntryLine = 2305;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2313
+// ops.yaml:2342
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2313;
+constinit const std::int32_t kEntryLine = 2342;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2345
+// ops.yaml:2374
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2345;
+constinit const std::int32_t kEntryLine = 2374;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2368
+// ops.yaml:2397
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2368;
+constinit const std::int32_t kEntryLine = 2397;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2389
+// ops.yaml:2418
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2389;
+constinit const std::int32_t kEntryLine = 2418;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2421
+// ops.yaml:2450
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2421;
+constinit const std::int32_t kEntryLine = 2450;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2452
+// ops.yaml:2481
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2452;
+constinit const std::int32_t kEntryLine = 2481;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2480
+// ops.yaml:2509
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2480;
+constinit const std::int32_t kEntryLine = 2509;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2501
+// ops.yaml:2530
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2501;
+constinit const std::int32_t kEntryLine = 2530;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2533
+// ops.yaml:2562
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2533;
+constinit const std::int32_t kEntryLine = 2562;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2559
+// ops.yaml:2588
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2559;
+constinit const std::int32_t kEntryLine = 2588;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2593
+// ops.yaml:2622
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2593;
+constinit const std::int32_t kEntryLine = 2622;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 154> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1308,86 +1315,88 @@ constinit const std::array<std::span<const Row>, 153> kDispatchTable = {
     // ops.yaml:1627
     std::span<const Row>(generated::dropout_grad_stub::kRows),
     // ops.yaml:1647
+    std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
+    // ops.yaml:1676
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1681
+    // ops.yaml:1710
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1700
+    // ops.yaml:1729
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1731
+    // ops.yaml:1760
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1762
+    // ops.yaml:1791
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1778
+    // ops.yaml:1807
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1800
-    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1816
-    std::span<const Row>(generated::global_average_pool_stub::kRows),
     // ops.yaml:1829
+    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:1845
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:1858
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1844
+    // ops.yaml:1873
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1878
+    // ops.yaml:1907
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1910
+    // ops.yaml:1939
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1927
+    // ops.yaml:1956
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1944
+    // ops.yaml:1973
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:1987
-    std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
     // ops.yaml:2016
+    std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
+    // ops.yaml:2045
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2037
+    // ops.yaml:2066
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2063
+    // ops.yaml:2092
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2086
-    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2101
-    std::span<const Row>(generated::reduce_mean_stub::kRows),
     // ops.yaml:2115
+    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
+    // ops.yaml:2130
+    std::span<const Row>(generated::reduce_mean_stub::kRows),
+    // ops.yaml:2144
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2127
+    // ops.yaml:2156
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2139
+    // ops.yaml:2168
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2153
+    // ops.yaml:2182
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2165
+    // ops.yaml:2194
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2180
+    // ops.yaml:2209
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2195
+    // ops.yaml:2224
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2207
+    // ops.yaml:2236
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2251
+    // ops.yaml:2280
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2276
+    // ops.yaml:2305
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2313
+    // ops.yaml:2342
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2345
+    // ops.yaml:2374
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2368
+    // ops.yaml:2397
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2389
+    // ops.yaml:2418
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2421
+    // ops.yaml:2450
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2452
+    // ops.yaml:2481
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2480
+    // ops.yaml:2509
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2501
+    // ops.yaml:2530
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2533
+    // ops.yaml:2562
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2559
+    // ops.yaml:2588
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2593
+    // ops.yaml:2622
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -9,6 +9,7 @@
 #undef BiasGelu
 #undef CeluGrad
 #undef Expm1Grad
+#undef InPlaceAccumulatorV2
 #undef LeakyReluGrad
 #undef Mul
 #undef MulGrad
@@ -87,6 +88,39 @@ GRADSMITH_MAP_KERNELS_OF(
 GRADSMITH_MAP_KERNELS_OF(
     SwiGluGrad,
     gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
+// ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    bf16_f32,
+    __nv_bfloat16,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
     bf16,
     __nv_bfloat16)
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry

@@ -165,6 +165,36 @@ struct SwiGluGradFormulaOf {
 };
 using SwiGluGradFormula = SwiGluGradFormulaOf<::gradsmith::formula::Precise>;
 
+// ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
+struct InPlaceAccumulatorV2Formula : RowsFunctor {
+  static constexpr int kInputs = 2;
+  static constexpr int kIntegerInputs = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kRowOutputs = 1;
+  static constexpr unsigned kSecondTypes = 0b1001;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // accumulation_buffer_out = where(overwrite_flag, value, accumulation_buffer + value)
+    out[0] = row.integers[0] != 0 ? in[1] : in[0] + in[1];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& /*row*/, A* outputs) {
+    // updated_flag = 1 > 0
+    outputs[0] = A{1} > A{0} ? A{1} : A{0};
+  }
+};
+
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 struct SimplifiedLayerNormalizationGradFormula : RowsFunctor {
   static constexpr int kInputs = 2;

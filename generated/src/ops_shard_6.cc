@@ -25,6 +25,7 @@
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/expm1_grad.h"
 #include "gradsmith/ops/global_max_pool_grad.h"
+#include "gradsmith/ops/in_place_accumulator_v2.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
 #include "gradsmith/ops/mul.h"
@@ -53,6 +54,7 @@
 #undef Conv
 #undef Expm1Grad
 #undef GlobalMaxPoolGrad
+#undef InPlaceAccumulatorV2
 #undef Indices
 #undef LeakyReluGrad
 #undef MaxPoolGrad
@@ -72,6 +74,8 @@
 #undef Where
 #undef X
 #undef Y
+#undef accumulation_buffer
+#undef accumulation_buffer_out
 #undef alpha
 #undef auto_pad
 #undef axis
@@ -89,12 +93,15 @@
 #undef group
 #undef inv_std
 #undef kernel_shape
+#undef overwrite_flag
 #undef pads
 #undef scale
 #undef shape
 #undef storage_order
 #undef strides
 #undef up
+#undef updated_flag
+#undef value
 #undef x_shape
 
 namespace gradsmith::conv {
@@ -120,6 +127,9 @@ namespace {
 }  // namespace
 
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::layer_normalization_stub {
@@ -4478,6 +4488,488 @@ Result<SwiGluGradOutputDims> InferShapes(
   SwiGluGradOutputDims out;
   out.dGate = (*dims)[0];
   out.dUp = (*dims)[1];
+  return out;
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
+namespace generated::in_place_accumulator_v2_stub {
+
+extern const std::array<Row, 12> kRows;
+
+namespace {
+
+using Given = ::gradsmith::InPlaceAccumulatorV2Attributes;
+constexpr std::array<std::string_view, 2> kTypeParameters = {
+    // 0
+    "T",
+    // 1
+    "T1",
+};
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: Relu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// []
+constexpr std::array<DimSpec, 0> kShape1 = {};
+
+constexpr std::array<TensorSpec, 3> kInputs = {
+    // ops.yaml: InPlaceAccumulatorV2, line 9 of the entry
+    TensorSpec{
+        .name = "accumulation_buffer",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 10 of the entry
+    TensorSpec{
+        .name = "value",
+        .type_parameter = 1,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 11 of the entry
+    TensorSpec{
+        .name = "overwrite_flag",
+        .fixed_type = DataType::kBool,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[]",
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kOutputs = {
+    // ops.yaml: InPlaceAccumulatorV2, line 13 of the entry
+    TensorSpec{
+        .name = "updated_flag",
+        .fixed_type = DataType::kBool,
+        .shape = kShape1,
+        .shape_text = "[]",
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 14 of the entry
+    TensorSpec{
+        .name = "accumulation_buffer_out",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+    },
+};
+
+constexpr std::array<AttributeSpec, 0> kAttributes = {};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "InPlaceAccumulatorV2",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::InPlaceAccumulatorV2",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // accumulation_buffer
+    internal::NamedOperand{.argument = 0, .names = {0}},
+    // value
+    internal::NamedOperand{.argument = 1, .names = {0}},
+    // overwrite_flag
+    internal::NamedOperand{.argument = 2, .names = {}},
+    // accumulation_buffer_out
+    internal::NamedOperand{.argument = 1, .names = {0}},
+    // updated_flag
+    internal::NamedOperand{.argument = 0, .names = {}},
+};
+
+constexpr std::array<internal::RowsPass, 1> kPassList = {
+    internal::RowsPassOf<InPlaceAccumulatorV2Formula>(0b1, 0b1, kNamed),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 3,
+    .outputs = 2,
+    .passes = kPassList,
+    .temporaries = {},
+};
+
+constexpr std::array<cuda::RowsKernels, 1> kRowsKernels = {
+    cuda::RowsKernelsOf<InPlaceAccumulatorV2Formula>("InPlaceAccumulatorV2"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 5> kOperands = {
+    // 0
+    "accumulation_buffer",
+    // 1
+    "value",
+    // 2
+    "overwrite_flag",
+    // 3
+    "updated_flag",
+    // 4
+    "accumulation_buffer_out",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "InPlaceAccumulatorV2",
+    .operands = kOperands,
+    .inputs = 3,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[0] by their names: D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 1> lengths = {
+      // D
+      internal::NamedDims::kRest,
+  };
+  return {inputs[0].dims, lengths};
+}
+
+std::array<double, 0> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims) {
+  return {};
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T_, typename T1_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::InPlaceAccumulatorV2Inputs<T_, T1_>& inputs,
+    const ::gradsmith::InPlaceAccumulatorV2Outputs<T_, T1_>& outputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = inputs.accumulation_buffer.ref();
+  in[1] = inputs.value.ref();
+  in[2] = inputs.overwrite_flag.ref();
+  std::array<TensorRef, 2> out;
+  out[0] = outputs.updated_flag.ref();
+  out[1] = outputs.accumulation_buffer_out.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+constexpr std::array<DataType, 2> kTypes0 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kFloat,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+constexpr std::array<DataType, 2> kTypes1 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+constexpr std::array<DataType, 2> kTypes2 = {
+    // T
+    DataType::kFloat,
+    // T1
+    DataType::kBFloat16,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+constexpr std::array<DataType, 2> kTypes3 = {
+    // T
+    DataType::kDouble,
+    // T1
+    DataType::kDouble,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+constexpr std::array<DataType, 2> kTypes4 = {
+    // T
+    DataType::kMLFloat16,
+    // T1
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+constexpr std::array<DataType, 2> kTypes5 = {
+    // T
+    DataType::kBFloat16,
+    // T1
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 12> kRows = {
+    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 16,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 16,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 17,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 17,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_bf16",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 18,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_bf16",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 18,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 19,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 19,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 20,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 21,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 21,
+    },
+};
+
+}  // namespace generated::in_place_accumulator_v2_stub
+
+// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+template <>
+Status InPlaceAccumulatorV2<float, float>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<float, float>& inputs,
+    const InPlaceAccumulatorV2Outputs<float, float>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+template <>
+Status InPlaceAccumulatorV2<float, MLFloat16>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<float, MLFloat16>& inputs,
+    const InPlaceAccumulatorV2Outputs<float, MLFloat16>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+template <>
+Status InPlaceAccumulatorV2<float, BFloat16>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<float, BFloat16>& inputs,
+    const InPlaceAccumulatorV2Outputs<float, BFloat16>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+template <>
+Status InPlaceAccumulatorV2<double, double>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<double, double>& inputs,
+    const InPlaceAccumulatorV2Outputs<double, double>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+template <>
+Status InPlaceAccumulatorV2<MLFloat16, MLFloat16>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<MLFloat16, MLFloat16>& inputs,
+    const InPlaceAccumulatorV2Outputs<MLFloat16, MLFloat16>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+template <>
+Status InPlaceAccumulatorV2<BFloat16, BFloat16>(
+    const Context& context,
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2Inputs<BFloat16, BFloat16>& inputs,
+    const InPlaceAccumulatorV2Outputs<BFloat16, BFloat16>& outputs) {
+  return generated::in_place_accumulator_v2_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+Result<InPlaceAccumulatorV2OutputDims> InferShapes(
+    const InPlaceAccumulatorV2Attributes& attributes,
+    const InPlaceAccumulatorV2InputDims& inputs) {
+  std::array<ConstTensorRef, 3> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.accumulation_buffer};
+  in[1] = {DataType::kFloat, nullptr, inputs.value};
+  const OpSchema& schema = generated::in_place_accumulator_v2_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("InPlaceAccumulatorV2: ");
+  }
+  InPlaceAccumulatorV2OutputDims out;
+  out.updated_flag = (*dims)[0];
+  out.accumulation_buffer_out = (*dims)[1];
   return out;
 }
 

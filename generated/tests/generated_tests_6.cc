@@ -8,6 +8,7 @@
 #include "gradsmith/ops/conv.h"
 #include "gradsmith/ops/expm1_grad.h"
 #include "gradsmith/ops/global_max_pool_grad.h"
+#include "gradsmith/ops/in_place_accumulator_v2.h"
 #include "gradsmith/ops/leaky_relu_grad.h"
 #include "gradsmith/ops/max_pool_grad.h"
 #include "gradsmith/ops/mul.h"
@@ -34,6 +35,7 @@
 #undef Conv
 #undef Expm1Grad
 #undef GlobalMaxPoolGrad
+#undef InPlaceAccumulatorV2
 #undef Indices
 #undef LeakyReluGrad
 #undef MaxPoolGrad
@@ -53,6 +55,8 @@
 #undef Where
 #undef X
 #undef Y
+#undef accumulation_buffer
+#undef accumulation_buffer_out
 #undef alpha
 #undef auto_pad
 #undef axis
@@ -70,12 +74,15 @@
 #undef group
 #undef inv_std
 #undef kernel_shape
+#undef overwrite_flag
 #undef pads
 #undef scale
 #undef shape
 #undef storage_order
 #undef strides
 #undef up
+#undef updated_flag
+#undef value
 #undef x_shape
 
 namespace gradsmith::support {
@@ -2729,6 +2736,229 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace swi_glu_grad_tests
+
+// ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
+namespace in_place_accumulator_v2_tests {
+namespace {
+
+template <typename T_, typename T1_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::InPlaceAccumulatorV2Inputs<T_, T1_> inputs;
+  inputs.accumulation_buffer = call.Input<T_>(0);
+  inputs.value = call.Input<T1_>(1);
+  inputs.overwrite_flag = call.Input<bool>(2);
+  ::gradsmith::InPlaceAccumulatorV2Outputs<T_, T1_> outputs;
+  outputs.updated_flag = call.Output<bool>(0);
+  outputs.accumulation_buffer_out = call.Output<T_>(1);
+  const auto& attributes = call.Attributes<::gradsmith::InPlaceAccumulatorV2Attributes>();
+  return ::gradsmith::InPlaceAccumulatorV2(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::InPlaceAccumulatorV2InputDims inputs;
+  inputs.accumulation_buffer = call.required[0];
+  inputs.value = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::InPlaceAccumulatorV2Attributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->updated_flag);
+  dims.push_back(outputs->accumulation_buffer_out);
+  return dims;
+}
+
+// ops.yaml: InPlaceAccumulatorV2, line 24 of the entry
+const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"accumulation_buffer", {4, 16}},
+            {"value", {4, 16}},
+            {"overwrite_flag", {}},
+        },
+    .outputs =
+        {
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 25 of the entry
+const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"accumulation_buffer", {3, 5, 7}},
+            {"value", {3, 5, 7}},
+            {"overwrite_flag", {}},
+        },
+    .outputs =
+        {
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 26 of the entry
+const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"accumulation_buffer", {2, 3, 4}},
+            {"value", {2, 3, 4}},
+            {"overwrite_flag", {}},
+        },
+    .outputs =
+        {
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 27 of the entry
+const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_element",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"accumulation_buffer", {}},
+            {"value", {}},
+            {"overwrite_flag", {}},
+        },
+    .outputs =
+        {
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: InPlaceAccumulatorV2, line 28 of the entry
+const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "no_elements",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"accumulation_buffer", {0, 3}},
+            {"value", {0, 3}},
+            {"overwrite_flag", {}},
+        },
+    .outputs =
+        {
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {0, 3}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+    // one_element
+    &kCase3,
+    // no_elements
+    &kCase4,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    {"float", &Run<float, float>},
+    // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+    {"float_half", &Run<float, MLFloat16>},
+    // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+    {"float_bf16", &Run<float, BFloat16>},
+    // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+    {"double", &Run<double, double>},
+    // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+    {"half", &Run<MLFloat16, MLFloat16>},
+    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+    {"bf16", &Run<BFloat16, BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "greater", .arguments = {0, 1}},
+    // 3
+    {.operation = "input", .name = "overwrite_flag"},
+    // 4
+    {.operation = "input", .name = "value"},
+    // 5
+    {.operation = "input", .name = "accumulation_buffer"},
+    // 6
+    {.operation = "add", .arguments = {5, 4}},
+    // 7
+    {.operation = "where", .arguments = {3, 4, 6}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "D",
+        },
+    .lengths =
+        {
+        },
+    .shapes =
+        {
+            {"accumulation_buffer", {"D"}},
+            {"value", {"D"}},
+            {"overwrite_flag", {}},
+            {"updated_flag", {}},
+            {"accumulation_buffer_out", {"D"}},
+        },
+    .outputs =
+        {
+            {.name = "updated_flag", .node = 2},
+            {.name = "accumulation_buffer_out", .node = 7},
+        },
+    .integers =
+        {
+            {.input = "overwrite_flag", .is_truth = true},
+        },
+});
+
+const OpTests kTests = {
+    .op = "InPlaceAccumulatorV2",
+    .oracle = &kOracle,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace in_place_accumulator_v2_tests
 
 // ops.yaml: MaxPoolGrad, line 1 of the entry
 namespace max_pool_grad_tests {

@@ -46,7 +46,8 @@ CheckType(int operand, const TensorRef& tensor, const RowsCounts& counts, const 
   if (kind == RowsKind::kInteger && IsFloating(tensor.type)) {
     return error("an integer type");
   }
-  if (!HasKernelType(kind) && kind != RowsKind::kInteger && !IsFloating(tensor.type)) {
+  const bool is_truth = operand >= counts.all_inputs() && tensor.type == DataType::kBool;
+  if (!HasKernelType(kind) && kind != RowsKind::kInteger && !IsFloating(tensor.type) && !is_truth) {
     return error("a floating type");
   }
   return HasKernelType(kind) && tensor.type != type ? error(ToString(type)) : Status();

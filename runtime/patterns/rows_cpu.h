@@ -58,6 +58,16 @@ class CpuRows {
     return IsAnyPresent(Places::kColumnSum, Places::kRowOutput);
   }
 
+  /// Whether an output of rows takes the place of an input of rows, which all of a row reads.
+  [[nodiscard]] bool ReplacesRowInputs() const {
+    const auto* const inputs = task_.tensors + Places::kRowInput;
+    const auto* const outputs = task_.tensors + Places::kRowOutput;
+    return std::any_of(outputs, task_.tensors + Places::kEnd, [&](const void* output) {
+      return output != nullptr && std::find(inputs, task_.tensors + Places::kTable, output) !=
+                                      task_.tensors + Places::kTable;
+    });
+  }
+
   /// What the phases find of a row.
   [[nodiscard]] Results ResultsOf(std::int64_t row) const {
     Results results{};
@@ -70,17 +80,20 @@ class CpuRows {
     return results;
   }
 
-  /// Writes the outputs of a row and of its elements.
-  void Map(std::int64_t row, const Results& results) const {
+  /// Writes the outputs of a row's elements from `begin` to `end`, and with the first its own.
+  void Map(std::int64_t row, const Results& results, std::int64_t begin, std::int64_t end) const {
     RowState state = StateOf(row);
     state.row.results = results.data();
-    ForEach(state, 0, task_.length, [&](const A* in, const A* columns, const Elements& at) {
+    ForEach(state, begin, end, [&](const A* in, const A* columns, const Elements& at) {
       std::array<A, AtLeastOne(Functor::kOutputs)> out{};
       Functor::Map(state.row, in, columns, out.data());
       for (int o = 0; o < Functor::kOutputs; ++o) {
         Store(Places::kOutput + o, at[Places::kOutput + o], out[o]);
       }
     });
+    if (begin > 0) {
+      return;
+    }
     std::array<A, AtLeastOne(Functor::kRowOutputs)> outputs{};
     Functor::RowOutputs(state.row, outputs.data());
     for (int o = 0; o < Functor::kRowOutputs; ++o) {
@@ -272,10 +285,14 @@ class CpuRows {
     if (task_.tensors[t] == nullptr) {
       return;
     }
-    VisitFloatingType(
-        static_cast<DataType>(task_.types[t]), [&]<typename E>(std::type_identity<E> /*type*/) {
-          static_cast<E*>(task_.tensors[t])[offset] = Convert<E>(value);
-        });
+    const auto type = static_cast<DataType>(task_.types[t]);
+    if (type == DataType::kBool) {
+      static_cast<bool*>(task_.tensors[t])[offset] = value != 0;
+      return;
+    }
+    VisitFloatingType(type, [&]<typename E>(std::type_identity<E> /*type*/) {
+      static_cast<E*>(task_.tensors[t])[offset] = Convert<E>(value);
+    });
   }
 
   const RowsTask& task_;
@@ -290,9 +307,17 @@ void RunRows(const Context& context, const RowsTask& task) {
   const Rows rows(task);
   const std::int64_t grain = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.length, 1));
   if (!rows.WantsColumns()) {
-    ParallelFor(context, task.rows, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        rows.Map(row, rows.ResultsOf(row));
+    // Threads share a row of which nothing is to be found first.
+    const std::int64_t whole = std::max<std::int64_t>(task.length, 1);
+    const bool has_pieces = Functor::kPhases == 0 && !rows.ReplacesRowInputs();
+    const std::int64_t piece = has_pieces ? std::min(whole, kRowsGrain) : whole;
+    const std::int64_t pieces = CeilDivide(whole, piece);
+    ParallelFor(context, task.rows * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t unit = begin; unit < end; ++unit) {
+        const std::int64_t row = unit / pieces;
+        const std::int64_t first = unit % pieces * piece;
+        const typename Rows::Results results = rows.ResultsOf(row);
+        rows.Map(row, results, first, std::min(first + piece, task.length));
       }
     });
     return;
@@ -315,7 +340,7 @@ void RunRows(const Context& context, const RowsTask& task) {
   }
   ParallelFor(context, task.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      rows.Map(row, results[static_cast<std::size_t>(row)]);
+      rows.Map(row, results[static_cast<std::size_t>(row)], 0, task.length);
     }
   });
 }

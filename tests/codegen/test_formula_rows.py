@@ -48,6 +48,9 @@ ALSO_ALL = 'A: {type: T, shape: ["*P", "*S"]}'
 MEAN = 'm: {type: T, shape: ["*P"]}'
 
 
+OF_CALL = "flag: {type: bool, shape: [], optional: true}"
+
+
 def indented(lines: tuple[str, ...]) -> str:
     return "\n".join(f"      {line}" for line in lines)
 
@@ -428,3 +431,24 @@ def test_the_page_s_example_of_labels_is_sound(repository: Path) -> None:
     head = "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n"
     _, diagnostics = load(head + forward + example + rest)
     assert diagnostics == []
+
+
+def test_what_reduces_nothing_and_is_no_map_is_a_row_of_all_dims() -> None:
+    formulas = ("Y: where(flag, W, X + W)", "Z: not flag")
+    outputs = (Y, "Z: {type: bool, shape: []}")
+    op = op_of(formulas, outputs, ('W: {type: T1, shape: ["*P", "*S"]}', OF_CALL), ", T1: float")
+    assert steps(op).schedule.over == {"P", "S"}
+    assert operands(op) == [["X", "W", "flag", "Y", "Z"]]
+    made = functor(op)
+    assert lines(made, "Map") == ["out[0] = row.integers[0] != 0 ? in[1] : in[0] + in[1];"]
+    assert lines(made, "RowOutputs") == ["outputs[0] = !(row.integers[0] != 0) ? A{1} : A{0};"]
+
+
+def test_a_truth_value_is_of_a_row() -> None:
+    formulas = ("most: max(X, S)", "Y: X == most", "Z: most > 0")
+    assert problems(formulas, ("Y: {type: bool, like: X}", 'Z: {type: bool, shape: ["*P"]}')) == [
+        "G810 the formulas fit no pattern: 'Y' is bool, and such an output is of a row"
+    ]
+    assert lines(functor(op_of((formulas[0], formulas[2]), ('Z: {type: bool, shape: ["*P"]}',))), "RowOutputs") == [
+        "outputs[0] = row.results[0] > A{0} ? A{1} : A{0};"
+    ]

@@ -197,5 +197,27 @@ def test_dropout(dtype: str, ratio: float) -> None:
     near(gradsmith.dropout_grad(dy, mask, ratio=ratio).dX, dy.astype("float64") * mask * scale, TOLERANCES[dtype])
 
 
+@pytest.mark.parametrize("flag", [None, False, True])
+@pytest.mark.parametrize(
+    ("buffer_type", "value_type"), [("float32", "float16"), ("float32", "float32"), ("float64", "float64")]
+)
+@pytest.mark.parametrize("dims", [(), (0, 3), (7,), (3, 70001), (2, 3, 5)])
+def test_accumulator(flag: bool | None, buffer_type: str, value_type: str, dims: tuple[int, ...]) -> None:
+    random = np.random.default_rng(len(dims))
+    buffer, value = (np.asarray(random.normal(0, 3, dims), one) for one in (buffer_type, value_type))
+    if flag:
+        buffer[...] = np.nan  # of what is overwritten nothing is left
+    expected = value.astype(buffer_type) if flag else buffer + value.astype(buffer_type)
+    given = None if flag is None else np.array(flag)
+    found = gradsmith.in_place_accumulator_v2(buffer, value, given)
+    assert found.updated_flag.dtype == bool
+    assert found.updated_flag.shape == ()
+    assert found.updated_flag
+    np.testing.assert_array_equal(found.accumulation_buffer_out, expected)
+    gradsmith.in_place_accumulator_v2(buffer, value, given, out={"accumulation_buffer_out": buffer})
+    np.testing.assert_array_equal(buffer, expected)
+
+
 # The functions, without their gradients.
-COMPARED = {*ELEMENTWISE, *FORMULAS, *OF_TWO, *WITH_BIAS, *GATED, "prelu", "where", "dropout"}
+OTHERS = {"prelu", "where", "dropout", "in_place_accumulator_v2"}
+COMPARED = {*ELEMENTWISE, *FORMULAS, *OF_TWO, *WITH_BIAS, *GATED, *OTHERS}

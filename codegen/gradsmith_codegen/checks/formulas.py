@@ -40,10 +40,10 @@ def wrong_kind(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula uses a comparison as a number, or a number as a comparison."""
     kinds: _Kinds = {attribute.name: _KINDS.get(attribute.kind) for attribute in op.attributes}
     kinds |= {tensor.name: Kind.TRUTH for tensor in op.inputs if tensor.is_mask}
-    outputs = {tensor.name for tensor in op.outputs}
+    outputs = {tensor.name: Kind.TRUTH if tensor.is_mask else Kind.NUMBER for tensor in op.outputs}
     for formula in op.formulas:
         # What is no output may be either.
-        kind = Kind.NUMBER if formula.name in outputs else _kind(formula.tree, kinds)
+        kind = outputs.get(formula.name) or _kind(formula.tree, kinds)
         if kind:
             yield from _kind_findings(formula, formula.tree, kind, kinds, f"'{formula.name}'")
         kinds.setdefault(formula.name, kind)

@@ -69,6 +69,7 @@
 #include "gradsmith/ops/hard_sigmoid_grad.h"
 #include "gradsmith/ops/hard_swish.h"
 #include "gradsmith/ops/hard_swish_grad.h"
+#include "gradsmith/ops/in_place_accumulator_v2.h"
 #include "gradsmith/ops/instance_normalization.h"
 #include "gradsmith/ops/instance_normalization_grad.h"
 #include "gradsmith/ops/layer_normalization.h"

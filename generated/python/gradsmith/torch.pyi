@@ -71,6 +71,7 @@ from . import (
     HardSigmoidGradResult,
     HardSwishResult,
     HardSwishGradResult,
+    InPlaceAccumulatorV2Result,
     InstanceNormalizationResult,
     InstanceNormalizationGradResult,
     LayerNormalizationResult,
@@ -273,6 +274,7 @@ __all__ = [
     "ge_glu_grad",
     "dropout",
     "dropout_grad",
+    "in_place_accumulator_v2",
     "max_pool",
     "max_pool_xy_grad",
     "max_pool_grad",
@@ -372,6 +374,7 @@ _ReGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _SwiGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _GeGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _DropoutGradOutput: TypeAlias = Literal["dX"]
+_InPlaceAccumulatorV2Output: TypeAlias = Literal["updated_flag", "accumulation_buffer_out"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
 _AveragePoolGradOutput: TypeAlias = Literal["dX"]
@@ -1030,6 +1033,13 @@ def dropout_grad(
     ratio: float = 0.5,
     outputs: _DropoutGradOutput | Iterable[_DropoutGradOutput] | None = ("dX",),
 ) -> DropoutGradResult[Tensor]: ...
+def in_place_accumulator_v2(
+    accumulation_buffer: Tensor,
+    value: Tensor,
+    overwrite_flag: Tensor | None = None,
+    *,
+    outputs: _InPlaceAccumulatorV2Output | Iterable[_InPlaceAccumulatorV2Output] | None = ("updated_flag", "accumulation_buffer_out"),
+) -> InPlaceAccumulatorV2Result[Tensor]: ...
 def max_pool(
     X: Tensor,
     *,

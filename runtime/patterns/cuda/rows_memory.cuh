@@ -122,6 +122,9 @@ StoreOfAnyType(const RowsTask& task, int tensor, std::int64_t offset, A value) {
       return StoreAs<double>(data, offset, value, adds);
     case 2:
       return StoreAs<__half>(data, offset, value, adds);
+    case 8:  // bool
+      static_cast<bool*>(data)[offset] = value != A{0};
+      return;
     default:
       return StoreAs<__nv_bfloat16>(data, offset, value, adds);
   }

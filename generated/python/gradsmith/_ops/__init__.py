@@ -71,6 +71,7 @@ from .hard_sigmoid_op import HardSigmoidResult, hard_sigmoid
 from .hard_sigmoid_grad_op import HardSigmoidGradResult, hard_sigmoid_grad
 from .hard_swish_op import HardSwishResult, hard_swish
 from .hard_swish_grad_op import HardSwishGradResult, hard_swish_grad
+from .in_place_accumulator_v2_op import InPlaceAccumulatorV2Result, in_place_accumulator_v2
 from .instance_normalization_op import InstanceNormalizationResult, instance_normalization
 from .instance_normalization_grad_op import InstanceNormalizationGradResult, instance_normalization_grad
 from .layer_normalization_op import LayerNormalizationResult, layer_normalization
@@ -292,6 +293,8 @@ __all__ = [
     "hard_swish",
     "HardSwishGradResult",
     "hard_swish_grad",
+    "InPlaceAccumulatorV2Result",
+    "in_place_accumulator_v2",
     "InstanceNormalizationResult",
     "instance_normalization",
     "InstanceNormalizationGradResult",
@@ -581,6 +584,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "GeGluGrad": ge_glu_grad,
     "Dropout": dropout,
     "DropoutGrad": dropout_grad,
+    "InPlaceAccumulatorV2": in_place_accumulator_v2,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
     "MaxPoolGrad": max_pool_grad,
@@ -738,6 +742,7 @@ TORCH_SCHEMAS = {
     "GeGluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Dropout": "(Tensor X, Tensor mask, *, float ratio=0.5, str? policies=None) -> Tensor",
     "DropoutGrad": "(Tensor dY, Tensor mask, *, float ratio=0.5, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "InPlaceAccumulatorV2": "(Tensor accumulation_buffer, Tensor value, Tensor? overwrite_flag=None, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
     "MaxPoolGrad": '(Tensor dY, Tensor Indices, SymInt[]? shape=None, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, SymInt[]? x_shape=None, str[]? outputs=None, str? policies=None) -> Tensor[]',
