@@ -15,9 +15,11 @@ def lead(op: Op) -> Tensor:
     """The tensor that has an element at each place where the formulas are evaluated: all others are broadcast
     to it. Where there is none, the first that should be."""
     sums = {formula.name for formula in op.formulas if is_sum(formula)}
-    numbers = [tensor for tensor in op.inputs if not tensor.is_mask]
-    candidates = [*[tensor for tensor in op.outputs if tensor.name not in sums], *numbers, *op.inputs]
-    shapes = {tensor.shape for tensor in op.inputs + op.outputs}
+    words = op.bits
+    inputs = [tensor for tensor in op.inputs if tensor not in words]
+    numbers = [tensor for tensor in inputs if not tensor.is_mask]
+    candidates = [*[tensor for tensor in op.outputs if tensor.name not in sums], *numbers, *inputs]
+    shapes = {tensor.shape for tensor in (*inputs, *op.outputs)}
     wholes = (one for one in candidates if all(is_broadcast(op, shape, one.shape) for shape in shapes))
     return next(wholes, candidates[0])
 

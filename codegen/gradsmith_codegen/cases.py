@@ -3,6 +3,7 @@ shape rules compute the others, and every declared shape follows."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -369,7 +370,8 @@ class _Evaluation:
 
     def _ceiling(self, dim: Dim) -> int:
         """Of a dim whose symbol has a value, as it has where the tensor's shape could be worked out."""
-        return -(-cast(int, self._values[dim.symbol]) // dim.constant)
+        value = self._values[dim.symbol]
+        return -(-(math.prod(value) if isinstance(value, tuple) else value) // dim.constant)
 
     def _check_ceilings(self) -> None:
         for tensor, dim, size in self._ceilings:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from .formula_tree import (
     CONSTANTS,
     COUNT,
+    Apply,
+    Bit,
     Chosen,
     Function,
     Given,
@@ -89,7 +91,7 @@ def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
     for index, name in enumerate(op.givens, len(op.scalars) + len(counts)):
         found[given_name(name)] = scalar(f"scalars[{index}]", True)
     for index, tensor in enumerate(op.read_inputs):
-        found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask)
+        found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask or tensor in op.bits)
     return found
 
 
@@ -132,17 +134,24 @@ def kept_short(function: Function, arguments: list[Code], body: Body) -> Code:
 def _expression(tree: Tree, body: Body) -> Code:
     if isinstance(tree, Number):
         return number(tree.value)
+    if isinstance(tree, Apply):
+        return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
+    return body.names[_name(tree)]
+
+
+def _name(tree: Name | Reduce | Index | Given | Chosen | Bit | Lookup) -> str:
+    """What stands for it among the names."""
     if isinstance(tree, Name):
-        return body.names[tree.name]
+        return tree.name
     if isinstance(tree, Reduce):  # a count: the checks refuse others
-        return body.names[count_name([dim.name for dim in tree.dims])]
+        return count_name([dim.name for dim in tree.dims])
     if isinstance(tree, Given):
-        return body.names[given_name(tree.name.name)]
+        return given_name(tree.name.name)
     if isinstance(tree, Chosen):
-        return body.names[chosen_name(tree.attribute.name, tree.value.name)]
-    if isinstance(tree, Index | Lookup):
-        raise NotImplementedError("places in a map")  # such formulas are no map
-    return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
+        return chosen_name(tree.attribute.name, tree.value.name)
+    if isinstance(tree, Bit):  # which a functor is given in the place of words
+        return tree.words.name
+    raise NotImplementedError("places in a map")  # such formulas are no map
 
 
 def count_name(dims: Iterable[str]) -> str:

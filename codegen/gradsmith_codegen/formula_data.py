@@ -10,7 +10,21 @@ from dataclasses import dataclass, field
 from . import broadcasting
 from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
-from .formula_tree import CHOSEN, GIVEN, INDEX, Chosen, Given, Index, Lookup, Name, Number, Reduce, Tree
+from .formula_tree import (
+    BIT,
+    CHOSEN,
+    GIVEN,
+    INDEX,
+    Bit,
+    Chosen,
+    Given,
+    Index,
+    Lookup,
+    Name,
+    Number,
+    Reduce,
+    Tree,
+)
 from .model import Attribute, AttributeKind, DataType, Dim, Op, Symbol, Tensor
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
@@ -54,6 +68,7 @@ class FormulaData:
     # Inputs that broadcast together to the dims of all places.
     joined: list[str] = field(default_factory=list)
     masks: list[str] = field(default_factory=list)
+    bits: list[str] = field(default_factory=list)  # inputs of words, of which bits are read
     # Nodes of the operator that this one is the gradient of: what it gives must be a number.
     domain: list[int] = field(default_factory=list)
     exact_attributes: list[tuple[str, float]] = field(default_factory=list)
@@ -72,7 +87,10 @@ def of(op: Op, forward: Op | None) -> FormulaData:
         if name in outputs
     ]
     whole = broadcasting.lead(op).shape
-    data.broadcast = [tensor.name for tensor in op.inputs if tensor.shape != whole]
+    data.bits = [tensor.name for tensor in op.bits]
+    data.broadcast = [
+        tensor.name for tensor in op.inputs if tensor.shape != whole and tensor.name not in data.bits
+    ]
     together = broadcasting.joined(op, whole)
     data.joined = [one.name for one in op.inputs if len(one.shape) == 1 and one.shape[0].symbol in together]
     data.masks = [tensor.name for tensor in op.masks]
@@ -247,6 +265,8 @@ class _Writer:
             raise NotImplementedError(f"'{tree.operation}' within an expression")  # the checks refuse it
         if isinstance(tree, Given):
             return DataNode(GIVEN, name=tree.name.name)
+        if isinstance(tree, Bit):
+            return DataNode(BIT, name=tree.words.name)
         if isinstance(tree, Chosen):
             return DataNode(CHOSEN, name=tree.attribute.name, value=tree.value.name)
         if isinstance(tree, Index | Lookup):

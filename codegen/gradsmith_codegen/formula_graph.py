@@ -13,6 +13,7 @@ from .formula_tree import (
     COUNT,
     GIVEN,
     INDEX,
+    Bit,
     Chosen,
     Function,
     Given,
@@ -114,6 +115,8 @@ class _Builder:
             return self._named(formula, tree)
         if isinstance(tree, Reduce):
             return self._reduction(formula, tree, kept)
+        if isinstance(tree, Bit):
+            raise NotImplementedError("bits by the names of dims")  # a map alone reads them
         if isinstance(tree, Chosen):
             node = Node(CHOSEN, name=tree.attribute.name, value=tree.value.name)
             return self._add(node, formula, tree, frozenset())

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .formula_tree import (
+    BIT,
     COUNT,
     INDEX,
     Apply,
+    Bit,
     Chosen,
     Given,
     Index,
@@ -98,9 +100,11 @@ def _choice(tree: Chosen, mark: str) -> str:
     return rf"{name(tree.attribute.name)} {mark} \text{{{_escaped(tree.value.name)}}}"
 
 
-def _place(tree: Index | Given | Lookup) -> tuple[str, Precedence]:
+def _place(tree: Index | Given | Bit | Lookup) -> tuple[str, Precedence]:
     if isinstance(tree, Index):
         return f"{_upright(INDEX)}({name(tree.dim.name)})", _ENCLOSED
+    if isinstance(tree, Bit):
+        return f"{_upright(BIT)}_{{{name(tree.dims.name)}}}({name(tree.words.name)})", _ENCLOSED
     if isinstance(tree, Given):
         return rf"{name(tree.name.name)} \text{{ is given}}", Precedence.COMPARISON
     return rf"{name(tree.table.name)}_{{{name(tree.integer.name)}}}", _ENCLOSED

@@ -20,7 +20,8 @@ def problems(op: Op) -> list[Problem]:
 def _of_tensors(op: Op) -> Iterator[Problem]:
     sums = {formula.name: formula for formula in op.formulas if is_sum(formula)}
     whole = lead(op)
-    for tensor in (*op.inputs, *op.outputs):
+    words = op.bits
+    for tensor in (*[one for one in op.inputs if one not in words], *op.outputs):
         is_summed = tensor in op.outputs and tensor.name in sums
         problem = (
             _tensor_problem(op, tensor)
@@ -47,6 +48,8 @@ def _over_the_limits(op: Op) -> Iterator[Problem]:
 
 def _nested_reductions(op: Op) -> Iterator[Problem]:
     outputs = {tensor.name for tensor in op.outputs}
+    for tensor in op.bits if op.has_sums else ():
+        yield f"no map sums and reads bits, as those of '{tensor.name}'", tensor.span
     for formula in op.formulas:
         for part in parts(formula.tree):
             if isinstance(part, Index):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from . import formula_faults
 from .diagnostics import Diagnostic
 from .formula_tree import (
+    BIT,
     COUNT,
     FUNCTIONS,
     GIVEN,
@@ -17,6 +18,7 @@ from .formula_tree import (
     OPERATORS,
     REDUCTIONS,
     Apply,
+    Bit,
     Chosen,
     Given,
     Index,
@@ -222,13 +224,15 @@ class _Parser:
             )
         if name.text in (INDEX, GIVEN):
             return _of_a_name(name, arguments)
+        if name.text == BIT:
+            return _bit(name, arguments)
         if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
             return _reduction(name, arguments)
         function = FUNCTIONS.get(name.text)
         if function is None:
             raise Unparsed(
                 lambda span: formula_faults.unknown_function(
-                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN]
+                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN, BIT]
                 ),
                 name.start,
                 name.end,
@@ -267,6 +271,20 @@ def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
         raise _syntax(f"'{word.text}' is of {what}, given by its name", name.start, name.end)
     made = Index if word.text == INDEX else Given
     return made(name, word.start, word.end)
+
+
+def _bit(word: _Token, arguments: list[Tree]) -> Tree:
+    if len(arguments) != 2:
+        raise Unparsed(
+            lambda span: formula_faults.wrong_count(span, word.text, "2", len(arguments)),
+            word.start,
+            word.end,
+        )
+    words, dims = arguments
+    for argument, what in ((words, "an input of words"), (dims, "the dims of their bits")):
+        if not isinstance(argument, Name):
+            raise _syntax(f"'{word.text}' is of {what}, given by name", argument.start, argument.end)
+    return Bit(cast(Name, words), cast(Name, dims), word.start, word.end)
 
 
 def _dims(name: _Token, arguments: list[Tree]) -> tuple[Name, ...]:

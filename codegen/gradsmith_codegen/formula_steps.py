@@ -44,6 +44,8 @@ def steps_of(op: Op) -> Steps | None:
     """None where a map has the formulas with dims aligned. Raises Misfit."""
     op = unfolded(op)
     problems = formula_map.problems(op)
+    if problems and op.bits:  # which a map alone reads
+        raise Misfit(problems)
     found = _passes(op, problems) if problems else _pass_with_columns(op)
     return _steps(op, found) if found else None
 

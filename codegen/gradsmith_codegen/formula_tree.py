@@ -107,6 +107,7 @@ REDUCTIONS = ("sum", "mean", "max", "variance")
 COUNT = "count"  # of dims alone: how many places they have together
 INDEX = "index"  # of a dim: an element's place along it
 GIVEN = "given"  # of a name: whether it is there
+BIT = "bit"  # of an input of words and a dim: the bit at an element's place along it
 CHOSEN = "chosen"  # of an enum attribute: whether it has a value
 CONSTANTS: Mapping[str, float] = {"pi": math.pi}
 
@@ -176,6 +177,16 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Bit:
+    """The bit of an input of words at an element's place along a list of dims, counted row by row."""
+
+    words: Name
+    dims: Name
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lookup:
     """The element of a table at an integer."""
 
@@ -185,7 +196,7 @@ class Lookup:
     end: int
 
 
-Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Lookup
+Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Bit | Lookup
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
@@ -198,6 +209,8 @@ def parts(tree: Tree) -> Iterator[Tree]:
         yield from parts(tree.argument)
     elif isinstance(tree, Lookup):
         yield from (tree.table, tree.integer)
+    elif isinstance(tree, Bit):
+        yield tree.words
 
 
 def names(tree: Tree) -> Iterator[Name]:

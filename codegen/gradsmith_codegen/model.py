@@ -447,6 +447,13 @@ class Op(Located):
         return [tensor for tensor in self.read_inputs if tensor.is_mask]
 
     @property
+    def bits(self) -> list[Tensor]:
+        """The inputs of words of which formulas read bits."""
+        trees = [part for one in self.formulas for part in formula_tree.parts(one.tree)]
+        words = {part.words.name for part in trees if isinstance(part, formula_tree.Bit)}
+        return [tensor for tensor in self.read_inputs if tensor.name in words]
+
+    @property
     def givens(self) -> list[str]:
         """The inputs and attributes of which formulas ask whether they are there."""
         asked = [name.name for formula in self.formulas for name in formula_tree.asked_for(formula.tree)]

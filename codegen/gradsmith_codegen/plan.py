@@ -312,11 +312,20 @@ class OpPlan:
         return bin(bits) if bits else ""
 
     @property
+    def bits(self) -> str:
+        """The same of a map's inputs of words, of which bits are read."""
+        words = self.op.bits
+        bits = sum(1 << place for place, one in enumerate(self.operands) if one in words)
+        return bin(bits) if bits else ""
+
+    @property
     def lead(self) -> int:
         """The operand whose dims and type stand for the call's."""
         if self.steps is not None and not self.steps.is_map:
             return self.steps.dims.lead_operand
-        return next(place for place, one in enumerate(self.operands) if not one.is_mask)
+        words = self.op.bits
+        numbers = [one for one in self.operands if not one.is_mask and one not in words]
+        return self.operands.index(numbers[0])
 
     @cached_property
     def oracle(self) -> FormulaData:

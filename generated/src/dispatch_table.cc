@@ -794,302 +794,316 @@ extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
 // ops.yaml:1647
-namespace generated::in_place_accumulator_v2_stub {
+namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1647;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::bitmask_dropout_stub
+
+// ops.yaml:1662
+namespace generated::bitmask_dropout_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1662;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::bitmask_dropout_grad_stub
+
+// ops.yaml:1683
+namespace generated::in_place_accumulator_v2_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1683;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1676
+// ops.yaml:1712
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1676;
+constinit const std::int32_t kEntryLine = 1712;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1710
+// ops.yaml:1746
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1710;
+constinit const std::int32_t kEntryLine = 1746;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1729
+// ops.yaml:1765
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1729;
+constinit const std::int32_t kEntryLine = 1765;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1760
+// ops.yaml:1796
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1760;
+constinit const std::int32_t kEntryLine = 1796;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1791
+// ops.yaml:1827
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1791;
+constinit const std::int32_t kEntryLine = 1827;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1807
+// ops.yaml:1843
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1807;
+constinit const std::int32_t kEntryLine = 1843;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1829
+// ops.yaml:1865
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1829;
+constinit const std::int32_t kEntryLine = 1865;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1845
+// ops.yaml:1881
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1845;
+constinit const std::int32_t kEntryLine = 1881;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1858
+// ops.yaml:1894
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1858;
+constinit const std::int32_t kEntryLine = 1894;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1873
+// ops.yaml:1909
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1873;
+constinit const std::int32_t kEntryLine = 1909;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1907
+// ops.yaml:1943
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1907;
+constinit const std::int32_t kEntryLine = 1943;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1939
+// ops.yaml:1975
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1939;
+constinit const std::int32_t kEntryLine = 1975;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1956
+// ops.yaml:1992
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1956;
+constinit const std::int32_t kEntryLine = 1992;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:1973
+// ops.yaml:2009
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1973;
+constinit const std::int32_t kEntryLine = 2009;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2016
+// ops.yaml:2052
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2016;
+constinit const std::int32_t kEntryLine = 2052;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2045
+// ops.yaml:2081
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2045;
+constinit const std::int32_t kEntryLine = 2081;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2066
+// ops.yaml:2102
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2066;
+constinit const std::int32_t kEntryLine = 2102;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2092
+// ops.yaml:2128
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2092;
+constinit const std::int32_t kEntryLine = 2128;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2115
+// ops.yaml:2151
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2115;
+constinit const std::int32_t kEntryLine = 2151;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2130
+// ops.yaml:2166
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2130;
+constinit const std::int32_t kEntryLine = 2166;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2144
+// ops.yaml:2180
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2144;
+constinit const std::int32_t kEntryLine = 2180;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2156
+// ops.yaml:2192
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2156;
+constinit const std::int32_t kEntryLine = 2192;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2168
+// ops.yaml:2204
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2168;
+constinit const std::int32_t kEntryLine = 2204;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2182
+// ops.yaml:2218
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2182;
+constinit const std::int32_t kEntryLine = 2218;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2194
+// ops.yaml:2230
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2194;
+constinit const std::int32_t kEntryLine = 2230;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2209
+// ops.yaml:2245
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2209;
+constinit const std::int32_t kEntryLine = 2245;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2224
+// ops.yaml:2260
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2224;
+constinit const std::int32_t kEntryLine = 2260;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2236
+// ops.yaml:2272
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2236;
+constinit const std::int32_t kEntryLine = 2272;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2280
+// ops.yaml:2316
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2280;
+constinit const std::int32_t kEntryLine = 2316;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2305
+// ops.yaml:2341
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2305;
+constinit const std::int32_t kEntryLine = 2341;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2342
+// ops.yaml:2378
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2342;
+constinit const std::int32_t kEntryLine = 2378;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2374
+// ops.yaml:2410
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2374;
+constinit const std::int32_t kEntryLine = 2410;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2397
+// ops.yaml:2433
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2397;
+constinit const std::int32_t kEntryLine = 2433;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2418
+// ops.yaml:2454
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2418;
+constinit const std::int32_t kEntryLine = 2454;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2450
+// ops.yaml:2486
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2450;
+constinit const std::int32_t kEntryLine = 2486;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2481
+// ops.yaml:2517
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2481;
+constinit const std::int32_t kEntryLine = 2517;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2509
+// ops.yaml:2545
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2509;
+constinit const std::int32_t kEntryLine = 2545;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2530
+// ops.yaml:2566
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2530;
+constinit const std::int32_t kEntryLine = 2566;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2562
+// ops.yaml:2598
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2562;
+constinit const std::int32_t kEntryLine = 2598;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2588
+// ops.yaml:2624
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2588;
+constinit const std::int32_t kEntryLine = 2624;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2622
+// ops.yaml:2658
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2622;
+constinit const std::int32_t kEntryLine = 2658;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 154> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 156> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1315,88 +1329,92 @@ constinit const std::array<std::span<const Row>, 154> kDispatchTable = {
     // ops.yaml:1627
     std::span<const Row>(generated::dropout_grad_stub::kRows),
     // ops.yaml:1647
+    std::span<const Row>(generated::bitmask_dropout_stub::kRows),
+    // ops.yaml:1662
+    std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
+    // ops.yaml:1683
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1676
+    // ops.yaml:1712
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1710
+    // ops.yaml:1746
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1729
+    // ops.yaml:1765
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1760
+    // ops.yaml:1796
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1791
+    // ops.yaml:1827
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1807
+    // ops.yaml:1843
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1829
+    // ops.yaml:1865
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1845
+    // ops.yaml:1881
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1858
+    // ops.yaml:1894
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1873
+    // ops.yaml:1909
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1907
+    // ops.yaml:1943
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1939
+    // ops.yaml:1975
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1956
+    // ops.yaml:1992
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:1973
+    // ops.yaml:2009
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2016
+    // ops.yaml:2052
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2045
+    // ops.yaml:2081
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2066
+    // ops.yaml:2102
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2092
+    // ops.yaml:2128
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2115
+    // ops.yaml:2151
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2130
+    // ops.yaml:2166
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2144
+    // ops.yaml:2180
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2156
+    // ops.yaml:2192
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2168
+    // ops.yaml:2204
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2182
+    // ops.yaml:2218
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2194
+    // ops.yaml:2230
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2209
+    // ops.yaml:2245
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2224
+    // ops.yaml:2260
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2236
+    // ops.yaml:2272
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2280
+    // ops.yaml:2316
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2305
+    // ops.yaml:2341
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2342
+    // ops.yaml:2378
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2374
+    // ops.yaml:2410
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2397
+    // ops.yaml:2433
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2418
+    // ops.yaml:2454
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2450
+    // ops.yaml:2486
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2481
+    // ops.yaml:2517
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2509
+    // ops.yaml:2545
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2530
+    // ops.yaml:2566
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2562
+    // ops.yaml:2598
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2588
+    // ops.yaml:2624
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2622
+    // ops.yaml:2658
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

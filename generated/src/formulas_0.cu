@@ -6,6 +6,7 @@
 #include "patterns/cuda/rows.cuh"
 
 // Macros of the same names as operators end here.
+#undef BitmaskDropout
 #undef FastGeluGrad
 #undef Gelu
 #undef HardSwishGrad
@@ -73,6 +74,19 @@ GRADSMITH_MAP_KERNELS_OF(
     __nv_bfloat16)
 // ops.yaml: SinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)
+// ops.yaml: BitmaskDropout, line 1 of the entry
+GRADSMITH_MAP_KERNELS_OF(BitmaskDropout, gradsmith::generated::BitmaskDropoutFormula, f32, float)
+GRADSMITH_MAP_KERNELS_OF(BitmaskDropout, gradsmith::generated::BitmaskDropoutFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropout,
+    gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Fast>,
+    f16,
+    __half)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropout,
+    gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: Softmax, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f64, double)

@@ -94,6 +94,22 @@ struct SinGradFormula {
   }
 };
 
+// ops.yaml: BitmaskDropout, line 1 of the entry
+template <typename Math>
+struct BitmaskDropoutFormulaOf {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kBits = 0b10;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // scale = where(ratio < 1, 1 / (1 - ratio), 0)
+    const A v0 = scalars[0] < A{1} ? Math::Quotient(A{1}, A{1} - scalars[0]) : A{0};
+    // Y = where(bit(mask, D), X * scale, 0)
+    out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
+  }
+};
+using BitmaskDropoutFormula = BitmaskDropoutFormulaOf<::gradsmith::formula::Precise>;
+
 // ops.yaml: Softmax, line 1 of the entry
 template <typename Math>
 struct SoftmaxFormulaOf : RowsFunctor {

@@ -8,6 +8,7 @@
 // Macros of the same names as operators end here.
 #undef Acos
 #undef BiasFastGeluGrad
+#undef BitmaskDropoutGrad
 #undef GeGlu
 #undef GeluGrad
 #undef GluGrad
@@ -158,6 +159,27 @@ GRADSMITH_MAP_KERNELS_OF(
 GRADSMITH_MAP_KERNELS_OF(
     GeGlu,
     gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
+// ops.yaml: BitmaskDropoutGrad, line 1 of the entry
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropoutGrad,
+    gradsmith::generated::BitmaskDropoutGradFormula,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropoutGrad,
+    gradsmith::generated::BitmaskDropoutGradFormula,
+    f64,
+    double)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropoutGrad,
+    gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Fast>,
+    f16,
+    __half)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropoutGrad,
+    gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Fast>,
     bf16,
     __nv_bfloat16)
 // ops.yaml: LayerNormalizationGrad, line 1 of the entry

@@ -220,6 +220,22 @@ struct GeGluFormulaOf {
 };
 using GeGluFormula = GeGluFormulaOf<::gradsmith::formula::Precise>;
 
+// ops.yaml: BitmaskDropoutGrad, line 1 of the entry
+template <typename Math>
+struct BitmaskDropoutGradFormulaOf {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kBits = 0b10;
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
+    // scale = where(ratio < 1, 1 / (1 - ratio), 0)
+    const A v0 = scalars[0] < A{1} ? Math::Quotient(A{1}, A{1} - scalars[0]) : A{0};
+    // dX = where(bit(mask, D), dY * scale, 0)
+    out[0] = in[1] != A{0} ? in[0] * v0 : A{0};
+  }
+};
+using BitmaskDropoutGradFormula = BitmaskDropoutGradFormulaOf<::gradsmith::formula::Precise>;
+
 // ops.yaml: LayerNormalizationGrad, line 1 of the entry
 struct LayerNormalizationGradFormula : RowsFunctor {
   static constexpr int kInputs = 2;

@@ -16,6 +16,7 @@
 #include "core/validate.h"
 #include "cuda/op_task.h"
 #include "formulas_0.h"
+#include "gradsmith/ops/bitmask_dropout.h"
 #include "gradsmith/ops/fast_gelu_grad.h"
 #include "gradsmith/ops/gelu.h"
 #include "gradsmith/ops/hard_swish_grad.h"
@@ -36,6 +37,7 @@
 #endif
 
 // Macros of the same names as what the schema declares end here.
+#undef BitmaskDropout
 #undef FastGeluGrad
 #undef Gelu
 #undef HardSwishGrad
@@ -60,7 +62,9 @@
 #undef dY
 #undef dilations
 #undef kernel_shape
+#undef mask
 #undef pads
+#undef ratio
 #undef storage_order
 #undef strides
 
@@ -1865,6 +1869,330 @@ Result<SinGradOutputDims> InferShapes(
   }
   SinGradOutputDims out;
   out.dX = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: BitmaskDropout, line 1 of the entry
+namespace generated::bitmask_dropout_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::BitmaskDropoutAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: Relu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [ceil(D / 32)]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kCeil,
+        .symbol = 0,
+        .constant = 32,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: BitmaskDropout, line 8 of the entry
+    TensorSpec{
+        .name = "X",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+    },
+    // ops.yaml: BitmaskDropout, line 9 of the entry
+    TensorSpec{
+        .name = "mask",
+        .fixed_type = DataType::kUint32,
+        .shape = kShape1,
+        .shape_text = "[ceil(D / 32)]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: Relu, line 9 of the entry
+    TensorSpec{
+        .name = "Y",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: Dropout, line 13 of the entry
+    AttributeSpec{
+        .name = "ratio",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, ratio),
+        .minimum = 0.0,
+        .maximum = 1.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "BitmaskDropout",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::BitmaskDropout",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "X",
+    // 1
+    "mask",
+    // 2
+    "Y",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "BitmaskDropout",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+    .bits = BitmaskDropoutFormula::kBits,
+};
+
+std::array<double, 1> Scalars([[maybe_unused]] const void* attributes) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ratio
+      given.ratio,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<BitmaskDropoutFormula>(
+      context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::BitmaskDropoutInputs<T_>& inputs,
+    const ::gradsmith::BitmaskDropoutOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.X.ref();
+  in[1] = inputs.mask.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.Y.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::bitmask_dropout_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status BitmaskDropout<float>(
+    const Context& context,
+    const BitmaskDropoutAttributes& attributes,
+    const BitmaskDropoutInputs<float>& inputs,
+    const BitmaskDropoutOutputs<float>& outputs) {
+  return generated::bitmask_dropout_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status BitmaskDropout<double>(
+    const Context& context,
+    const BitmaskDropoutAttributes& attributes,
+    const BitmaskDropoutInputs<double>& inputs,
+    const BitmaskDropoutOutputs<double>& outputs) {
+  return generated::bitmask_dropout_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status BitmaskDropout<MLFloat16>(
+    const Context& context,
+    const BitmaskDropoutAttributes& attributes,
+    const BitmaskDropoutInputs<MLFloat16>& inputs,
+    const BitmaskDropoutOutputs<MLFloat16>& outputs) {
+  return generated::bitmask_dropout_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status BitmaskDropout<BFloat16>(
+    const Context& context,
+    const BitmaskDropoutAttributes& attributes,
+    const BitmaskDropoutInputs<BFloat16>& inputs,
+    const BitmaskDropoutOutputs<BFloat16>& outputs) {
+  return generated::bitmask_dropout_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<BitmaskDropoutOutputDims> InferShapes(
+    const BitmaskDropoutAttributes& attributes,
+    const BitmaskDropoutInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.X};
+  in[1] = {DataType::kFloat, nullptr, inputs.mask};
+  const OpSchema& schema = generated::bitmask_dropout_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("BitmaskDropout: ");
+  }
+  BitmaskDropoutOutputDims out;
+  out.Y = (*dims)[0];
   return out;
 }
 

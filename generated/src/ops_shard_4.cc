@@ -22,6 +22,7 @@
 #include "formulas_4.h"
 #include "gradsmith/ops/acos.h"
 #include "gradsmith/ops/bias_fast_gelu_grad.h"
+#include "gradsmith/ops/bitmask_dropout_grad.h"
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/ops/ge_glu.h"
 #include "gradsmith/ops/gelu_grad.h"
@@ -53,6 +54,7 @@
 #undef Acos
 #undef B
 #undef BiasFastGeluGrad
+#undef BitmaskDropoutGrad
 #undef ConvGrad
 #undef GeGlu
 #undef GeluGrad
@@ -102,8 +104,10 @@
 #undef kernel_shape
 #undef label
 #undef log_prob
+#undef mask
 #undef mean
 #undef pads
+#undef ratio
 #undef reduction
 #undef scale
 #undef std_dev
@@ -4511,6 +4515,332 @@ Result<GeGluOutputDims> InferShapes(
   }
   GeGluOutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: BitmaskDropoutGrad, line 1 of the entry
+namespace generated::bitmask_dropout_grad_stub {
+
+extern const std::array<Row, 8> kRows;
+
+namespace {
+
+using Given = ::gradsmith::BitmaskDropoutGradAttributes;
+constexpr std::array<std::string_view, 1> kTypeParameters = {
+    // 0
+    "T",
+};
+
+constexpr std::array<SymbolSpec, 1> kSymbols = {
+    // ops.yaml: Relu, line 11 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 8,
+    },
+};
+
+// [*D]
+constexpr std::array<DimSpec, 1> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+};
+
+// [ceil(D / 32)]
+constexpr std::array<DimSpec, 1> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kCeil,
+        .symbol = 0,
+        .constant = 32,
+    },
+};
+
+constexpr std::array<TensorSpec, 2> kInputs = {
+    // ops.yaml: BitmaskDropoutGrad, line 9 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .gradient_of = "Y",
+    },
+    // ops.yaml: BitmaskDropoutGrad, line 10 of the entry
+    TensorSpec{
+        .name = "mask",
+        .fixed_type = DataType::kUint32,
+        .shape = kShape1,
+        .shape_text = "[ceil(D / 32)]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: BitmaskDropoutGrad, line 12 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[*D]",
+        .in_place_of = 0,
+        .gradient_of = "X",
+    },
+};
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: Dropout, line 13 of the entry
+    AttributeSpec{
+        .name = "ratio",
+        .kind = AttributeKind::kFloat,
+        .offset = offsetof(Given, ratio),
+        .minimum = 0.0,
+        .maximum = 1.0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "BitmaskDropoutGrad",
+    .since_version = 1,
+    .gradient_of = "BitmaskDropout",
+    .kernel = "formulas::BitmaskDropoutGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<std::string_view, 3> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "mask",
+    // 2
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "BitmaskDropoutGrad",
+    .operands = kOperands,
+    .inputs = 2,
+    .image = kFormulas,
+    .bits = BitmaskDropoutGradFormula::kBits,
+};
+
+std::array<double, 1> Scalars([[maybe_unused]] const void* attributes) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // ratio
+      given.ratio,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCpu<BitmaskDropoutGradFormula>(
+      context, Scalars(attributes), inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+}
+
+template <typename T_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::BitmaskDropoutGradInputs<T_>& inputs,
+    const ::gradsmith::BitmaskDropoutGradOutputs<T_>& outputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.mask.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: Conv, line 24 of the entry
+constexpr std::array<DataType, 1> kTypes0 = {
+    // T
+    DataType::kFloat,
+};
+
+// ops.yaml: Conv, line 25 of the entry
+constexpr std::array<DataType, 1> kTypes1 = {
+    // T
+    DataType::kDouble,
+};
+
+// ops.yaml: Conv, line 26 of the entry
+constexpr std::array<DataType, 1> kTypes2 = {
+    // T
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: Conv, line 27 of the entry
+constexpr std::array<DataType, 1> kTypes3 = {
+    // T
+    DataType::kBFloat16,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 8> kRows = {
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: Conv, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &conv_stub::kEntryLine,
+        .line_offset = 26,
+    },
+};
+
+}  // namespace generated::bitmask_dropout_grad_stub
+
+// ops.yaml: Conv, line 24 of the entry
+template <>
+Status BitmaskDropoutGrad<float>(
+    const Context& context,
+    const BitmaskDropoutGradAttributes& attributes,
+    const BitmaskDropoutGradInputs<float>& inputs,
+    const BitmaskDropoutGradOutputs<float>& outputs) {
+  return generated::bitmask_dropout_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 25 of the entry
+template <>
+Status BitmaskDropoutGrad<double>(
+    const Context& context,
+    const BitmaskDropoutGradAttributes& attributes,
+    const BitmaskDropoutGradInputs<double>& inputs,
+    const BitmaskDropoutGradOutputs<double>& outputs) {
+  return generated::bitmask_dropout_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 26 of the entry
+template <>
+Status BitmaskDropoutGrad<MLFloat16>(
+    const Context& context,
+    const BitmaskDropoutGradAttributes& attributes,
+    const BitmaskDropoutGradInputs<MLFloat16>& inputs,
+    const BitmaskDropoutGradOutputs<MLFloat16>& outputs) {
+  return generated::bitmask_dropout_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: Conv, line 27 of the entry
+template <>
+Status BitmaskDropoutGrad<BFloat16>(
+    const Context& context,
+    const BitmaskDropoutGradAttributes& attributes,
+    const BitmaskDropoutGradInputs<BFloat16>& inputs,
+    const BitmaskDropoutGradOutputs<BFloat16>& outputs) {
+  return generated::bitmask_dropout_grad_stub::CallTyped(3, context, attributes, inputs, outputs);
+}
+
+Result<BitmaskDropoutGradOutputDims> InferShapes(
+    const BitmaskDropoutGradAttributes& attributes,
+    const BitmaskDropoutGradInputDims& inputs) {
+  std::array<ConstTensorRef, 2> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.mask};
+  const OpSchema& schema = generated::bitmask_dropout_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("BitmaskDropoutGrad: ");
+  }
+  BitmaskDropoutGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

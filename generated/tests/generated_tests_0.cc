@@ -3,6 +3,7 @@
 // done with them is in tests/support/checks.h.
 #include <vector>
 
+#include "gradsmith/ops/bitmask_dropout.h"
 #include "gradsmith/ops/fast_gelu_grad.h"
 #include "gradsmith/ops/gelu.h"
 #include "gradsmith/ops/hard_swish_grad.h"
@@ -20,6 +21,7 @@
 #include "support/op_tests.h"
 
 // Macros of the same names as what the schema declares end here.
+#undef BitmaskDropout
 #undef FastGeluGrad
 #undef Gelu
 #undef HardSwishGrad
@@ -44,7 +46,9 @@
 #undef dY
 #undef dilations
 #undef kernel_shape
+#undef mask
 #undef pads
+#undef ratio
 #undef storage_order
 #undef strides
 
@@ -1233,6 +1237,170 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace sin_grad_tests
+
+// ops.yaml: BitmaskDropout, line 1 of the entry
+namespace bitmask_dropout_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BitmaskDropoutInputs<T_> inputs;
+  inputs.X = call.Input<T_>(0);
+  inputs.mask = call.Input<::std::uint32_t>(1);
+  ::gradsmith::BitmaskDropoutOutputs<T_> outputs;
+  outputs.Y = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BitmaskDropoutAttributes>();
+  return ::gradsmith::BitmaskDropout(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BitmaskDropoutInputDims inputs;
+  inputs.X = call.required[0];
+  inputs.mask = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BitmaskDropoutAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->Y);
+  return dims;
+}
+
+// ops.yaml: Relu, line 14 of the entry
+const ::gradsmith::BitmaskDropoutAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {4, 16}},
+            {"mask", {2}},
+        },
+    .outputs =
+        {
+            {"Y", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: Relu, line 15 of the entry
+const ::gradsmith::BitmaskDropoutAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {3, 5, 7}},
+            {"mask", {4}},
+        },
+    .outputs =
+        {
+            {"Y", {3, 5, 7}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: Relu, line 16 of the entry
+const ::gradsmith::BitmaskDropoutAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"X", {2, 3, 4}},
+            {"mask", {1}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // strided_memory
+    &kCase2,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Dropout, line 13 of the entry
+    {"ratio", 0.5},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "ratio"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "subtract", .arguments = {1, 0}},
+    // 4
+    {.operation = "divide", .arguments = {1, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "bit", .name = "mask"},
+    // 8
+    {.operation = "input", .name = "X"},
+    // 9
+    {.operation = "multiply", .arguments = {8, 6}},
+    // 10
+    {.operation = "where", .arguments = {7, 9, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "Y", .node = 10},
+        },
+    .bits =
+        {
+            // mask
+            "mask",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BitmaskDropout",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bitmask_dropout_tests
 
 // ops.yaml: MaxPool, line 1 of the entry
 namespace max_pool_tests {

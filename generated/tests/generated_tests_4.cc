@@ -5,6 +5,7 @@
 
 #include "gradsmith/ops/acos.h"
 #include "gradsmith/ops/bias_fast_gelu_grad.h"
+#include "gradsmith/ops/bitmask_dropout_grad.h"
 #include "gradsmith/ops/conv_grad.h"
 #include "gradsmith/ops/ge_glu.h"
 #include "gradsmith/ops/gelu_grad.h"
@@ -34,6 +35,7 @@
 #undef Acos
 #undef B
 #undef BiasFastGeluGrad
+#undef BitmaskDropoutGrad
 #undef ConvGrad
 #undef GeGlu
 #undef GeluGrad
@@ -83,8 +85,10 @@
 #undef kernel_shape
 #undef label
 #undef log_prob
+#undef mask
 #undef mean
 #undef pads
+#undef ratio
 #undef reduction
 #undef scale
 #undef std_dev
@@ -2641,6 +2645,195 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace ge_glu_tests
+
+// ops.yaml: BitmaskDropoutGrad, line 1 of the entry
+namespace bitmask_dropout_grad_tests {
+namespace {
+
+template <typename T_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::BitmaskDropoutGradInputs<T_> inputs;
+  inputs.dY = call.Input<T_>(0);
+  inputs.mask = call.Input<::std::uint32_t>(1);
+  ::gradsmith::BitmaskDropoutGradOutputs<T_> outputs;
+  outputs.dX = call.Output<T_>(0);
+  const auto& attributes = call.Attributes<::gradsmith::BitmaskDropoutGradAttributes>();
+  return ::gradsmith::BitmaskDropoutGrad(call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::BitmaskDropoutGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.mask = call.required[1];
+  const auto& attributes = call.Attributes<::gradsmith::BitmaskDropoutGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: BitmaskDropoutGrad, line 17 of the entry
+const ::gradsmith::BitmaskDropoutGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "vectors",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {4, 16}},
+            {"mask", {2}},
+        },
+    .outputs =
+        {
+            {"dX", {4, 16}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: BitmaskDropoutGrad, line 18 of the entry
+const ::gradsmith::BitmaskDropoutGradAttributes kAttributes1 = {
+    .ratio = 0.25,
+};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {3, 5, 7}},
+            {"mask", {4}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 5, 7}},
+        },
+    .attributes =
+        {
+            {"ratio", 0.25},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: BitmaskDropoutGrad, line 19 of the entry
+const ::gradsmith::BitmaskDropoutGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "channels_last",
+    .layout = Layout::kChannelsLast,
+    .inputs =
+        {
+            {"dY", {2, 8, 3, 3}},
+            {"mask", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 8, 3, 3}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: BitmaskDropoutGrad, line 20 of the entry
+const ::gradsmith::BitmaskDropoutGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "strided_memory",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"mask", {1}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 3, 4}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+const Case* const kCases[] = {
+    // vectors
+    &kCase0,
+    // odd
+    &kCase1,
+    // channels_last
+    &kCase2,
+    // strided_memory
+    &kCase3,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: Conv, line 24 of the entry
+    {"float", &Run<float>},
+    // ops.yaml: Conv, line 25 of the entry
+    {"double", &Run<double>},
+    // ops.yaml: Conv, line 26 of the entry
+    {"half", &Run<MLFloat16>},
+    // ops.yaml: Conv, line 27 of the entry
+    {"bf16", &Run<BFloat16>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: Dropout, line 13 of the entry
+    {"ratio", 0.5},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "ratio"},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "less", .arguments = {0, 1}},
+    // 3
+    {.operation = "subtract", .arguments = {1, 0}},
+    // 4
+    {.operation = "divide", .arguments = {1, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "where", .arguments = {2, 4, 5}},
+    // 7
+    {.operation = "bit", .name = "mask"},
+    // 8
+    {.operation = "input", .name = "dY"},
+    // 9
+    {.operation = "multiply", .arguments = {8, 6}},
+    // 10
+    {.operation = "where", .arguments = {7, 9, 5}},
+};
+const reference::FormulaOracle kOracle({
+    .nodes = kNodes,
+    .outputs =
+        {
+            {.name = "dX", .node = 10},
+        },
+    .bits =
+        {
+            // mask
+            "mask",
+        },
+});
+
+const OpTests kTests = {
+    .op = "BitmaskDropoutGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace bitmask_dropout_grad_tests
 
 // ops.yaml: GlobalAveragePool, line 1 of the entry
 namespace global_average_pool_tests {

@@ -329,7 +329,7 @@ Status ShapeSymbols::CheckCeil(
     const Dims& dims,
     int axis,
     const DimSpec& spec) const {
-  const std::int64_t expected = CeilDivide(values_[spec.symbol][0], spec.constant);
+  const std::int64_t expected = CeilDivide(NumElements(values_[spec.symbol]), spec.constant);
   return dims[axis] == expected
              ? Status()
              : Mismatch(
@@ -528,7 +528,7 @@ Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
       return InvalidArgument(UnboundText(tensor, spec.symbol));
     }
     if (spec.kind == DimSpec::Kind::kCeil) {
-      dims.push_back(CeilDivide(values_[spec.symbol][0], spec.constant));
+      dims.push_back(CeilDivide(NumElements(values_[spec.symbol]), spec.constant));
       continue;
     }
     const std::int64_t divisor = spec.kind == DimSpec::Kind::kQuotient ? Divisor(spec) : 1;

@@ -37,7 +37,7 @@ class ShapeSymbols {
 
   /// CanBind returns whether what the tensor needs is known: all its lists of dims but one have a
   /// length that an attribute, the schema or a tensor bound before sets, and so is each N of its
-  /// ceil(N / 32).
+  /// ceil(N / 32), where N may be a list of dims.
   [[nodiscard]] bool CanBind(const TensorSpec& tensor) const;
 
   /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones

@@ -45,6 +45,8 @@ struct OpInfo {
   const KernelImage* image = nullptr;
   /// Bit i is set where input i of a map is a mask (patterns/map.h).
   unsigned masks = 0;
+  /// The same of inputs of bits.
+  unsigned bits = 0;
   /// The passes of an operator whose formulas are computed by rows; null for others.
   const RowsPassesInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.

@@ -27,6 +27,19 @@ GRADSMITH_FUNCTOR constexpr bool IsMask(int input) {
   return (kMasksOf<Functor> >> input & 1U) != 0;
 }
 
+/// kBitsOf is a functor's kBits, whose bit i is set where input i of a map is of bits: words of 32,
+/// of which an element has the bit at its place in row-major order, from the least on, read as 1 or
+/// 0. One input is so at most, and of a map without sums.
+template <typename Functor, typename = void>
+inline constexpr unsigned kBitsOf = 0;
+template <typename Functor>
+inline constexpr unsigned kBitsOf<Functor, std::void_t<decltype(Functor::kBits)>> = Functor::kBits;
+
+template <typename Functor>
+GRADSMITH_FUNCTOR constexpr bool IsOfBits(int input) {
+  return (kBitsOf<Functor> >> input & 1U) != 0;
+}
+
 }  // namespace gradsmith
 
 #endif  // GRADSMITH_PATTERNS_FUNCTOR_H_

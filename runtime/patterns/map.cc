@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/broadcast.h"
+#include "core/tiles.h"
 #include "patterns/strided_space.h"
 
 namespace gradsmith::internal {
@@ -18,15 +19,32 @@ std::int64_t StrideAlong(const TensorRef& tensor, int rank, int dim) {
   return own < 0 || tensor.dims[own] == 1 ? 0 : tensor.strides[own];
 }
 
-/// The dims of the index space: all tensors' together. Without sums they are an output's.
-Dims SpaceOf(std::span<const TensorRef> tensors) {
+bool IsIn(unsigned set, int place) {
+  return (set >> static_cast<unsigned>(place) & 1U) != 0;
+}
+
+/// The dims of the index space: all tensors' together, but for words. Without sums they are an
+/// output's.
+Dims SpaceOf(std::span<const TensorRef> tensors, unsigned bits) {
   Dims space;
-  for (const TensorRef& tensor : tensors) {
-    if (tensor.present) {
-      space = BroadcastOf(space, tensor.dims);
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    if (tensors[t].present && !IsIn(bits, t)) {
+      space = BroadcastOf(space, tensors[t].dims);
     }
   }
   return space;
+}
+
+/// The strides of bits, one for each element of the space, last dim fastest. Those of a space
+/// without elements may be any.
+Dims StridesOfBits(const Dims& space) {
+  Dims strides = space;
+  std::uint64_t stride = 1;
+  for (int dim = space.size() - 1; dim >= 0; --dim) {
+    strides[dim] = static_cast<std::int64_t>(stride);
+    stride *= static_cast<std::uint64_t>(space[dim]);
+  }
+  return strides;
 }
 
 /// The tensor whose memory the index space follows.
@@ -48,20 +66,29 @@ std::string NameOf(int tensor, int inputs) {
 }
 
 /// The index space that tensors are checked against: where there are no sums, the first output's.
-Dims ExpectedSpace(std::span<const TensorRef> tensors, int inputs, bool has_sums) {
-  for (const TensorRef& output : tensors.subspan(inputs)) {
-    if (output.present && !has_sums) {
+Dims ExpectedSpace(std::span<const TensorRef> tensors, const MapTraits& traits) {
+  for (const TensorRef& output : tensors.subspan(traits.inputs)) {
+    if (output.present && !traits.has_sums) {
       return output.dims;
     }
   }
-  return SpaceOf(tensors);
+  return SpaceOf(tensors, traits.bits);
+}
+
+/// The type of a tensor of a map of `type`.
+DataType ExpectedType(const MapTraits& traits, int tensor, DataType type) {
+  if (traits.IsOfBits(tensor)) {
+    return DataType::kUint32;
+  }
+  return traits.IsMask(tensor) ? DataType::kBool : type;
 }
 
 }  // namespace
 
 Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
   const int inputs = traits.inputs;
-  const Dims space = ExpectedSpace(tensors, inputs, traits.has_sums);
+  const Dims space = ExpectedSpace(tensors, traits);
+  constexpr std::int64_t kBitsOfWord = 32;
   const DataType type = tensors[traits.lead()].type;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     const TensorRef& tensor = tensors[t];
@@ -71,12 +98,20 @@ Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
       }
       continue;
     }
-    const DataType expected = traits.IsMask(t) ? DataType::kBool : type;
+    const DataType expected = ExpectedType(traits, t, type);
     if (tensor.type != expected) {
       return Internal(
           NameOf(t, inputs) + " has type " + std::string(ToString(tensor.type)) + "; expected " +
           std::string(ToString(expected)) +
-          (traits.IsMask(t) ? "" : ", as " + NameOf(traits.lead(), inputs)));
+          (expected == type ? ", as " + NameOf(traits.lead(), inputs) : ""));
+    }
+    if (traits.IsOfBits(t)) {
+      Dims words;
+      words.push_back(CeilDivide(NumElements(space), kBitsOfWord));
+      if (tensor.dims != words) {
+        return WrongDims(NameOf(t, inputs), tensor.dims, words, ", a bit for each element");
+      }
+      continue;
     }
     const bool may_broadcast = t < inputs || traits.has_sums;
     if (may_broadcast ? !BroadcastsTo(tensor.dims, space) : tensor.dims != space) {
@@ -88,9 +123,14 @@ Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
   return {};
 }
 
-MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars) {
+MapTask MapTaskOf(
+    std::span<const TensorRef> tensors,
+    int inputs,
+    std::span<const double> scalars,
+    unsigned bits) {
   const int count = static_cast<int>(tensors.size());
-  const Dims space = SpaceOf(tensors);
+  const Dims space = SpaceOf(tensors, bits);
+  const Dims of_bits = StridesOfBits(space);
   const int rank = space.size();
   MapTask task;
   std::ranges::copy(scalars, task.scalars);
@@ -98,6 +138,7 @@ MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<cons
   for (int t = 0; t < count; ++t) {
     const TensorRef& tensor = tensors[t];
     task.tensors[t] = tensor.data;
+    task.word_step = IsIn(bits, t) ? tensor.strides[0] : task.word_step;
     const unsigned output = t >= inputs && tensor.present ? 1U << (t - inputs) : 0U;
     task.accumulate |= tensor.accumulate ? output : 0U;
     task.stores |= NumElements(tensor.dims) == task.count ? output : 0U;
@@ -106,7 +147,11 @@ MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<cons
   for (int dim = 0; dim < rank; ++dim) {
     IndexSpace::Dim made = {.size = space[dim], .strides = {}};
     for (int t = 0; t < count; ++t) {
-      made.strides[t] = tensors[t].present ? StrideAlong(tensors[t], rank, dim) : 0;
+      if (IsIn(bits, t)) {
+        made.strides[t] = of_bits[dim];
+      } else if (tensors[t].present) {
+        made.strides[t] = StrideAlong(tensors[t], rank, dim);
+      }
     }
     dims.Add(made);
   }

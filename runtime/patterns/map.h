@@ -37,7 +37,8 @@
 ///     };
 ///
 /// A is float, or double for tensors of doubles. All tensors have one element type, but for the
-/// inputs that a functor's kMasks has a bit of: they are of bool, and 1 where they are not zero.
+/// inputs that a functor's kMasks has a bit of: they are of bool, and 1 where they are not zero;
+/// and for one of bits (kBits), of uint32 and the dim ceil(elements / 32).
 /// Strides are any. An input of fewer dims, or of dims of one, is broadcast. Where a functor
 /// has kSums, so may an output be, and each of its elements is then the sum of what the functor
 /// gives for it; a functor without it has outputs of one shape, to which inputs are broadcast. An
@@ -51,15 +52,17 @@ concept HasMapSums = requires {
 };
 
 /// MapTraits are what tensors are checked against: how many of them are inputs, those of these that
-/// are masks as bits, and whether outputs may be sums.
+/// are masks, or of bits, as a set, and whether outputs may be sums.
 struct MapTraits {
   int inputs = 0;
   unsigned masks = 0;
+  unsigned bits = 0;
   bool has_sums = false;
 
   [[nodiscard]] bool IsMask(int tensor) const { return (masks >> tensor & 1U) != 0; }
-  /// The first tensor that is no mask, whose element type is that of the map.
-  [[nodiscard]] int lead() const { return std::countr_one(masks); }
+  [[nodiscard]] bool IsOfBits(int tensor) const { return (bits >> tensor & 1U) != 0; }
+  /// The first tensor of numbers, whose element type is that of the map.
+  [[nodiscard]] int lead() const { return std::countr_one(masks | bits); }
 };
 
 /// CheckMap returns the error of the first tensor that is of another type than it should be, or of
@@ -67,7 +70,12 @@ struct MapTraits {
 Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits);
 
 /// MapTaskOf describes a map over the tensors, which CheckMap has passed.
-MapTask MapTaskOf(std::span<const TensorRef> tensors, int inputs, std::span<const double> scalars);
+/// `bits` are the inputs of bits, as a set.
+MapTask MapTaskOf(
+    std::span<const TensorRef> tensors,
+    int inputs,
+    std::span<const double> scalars,
+    unsigned bits = 0);
 
 /// SummedOutputs has bit o set where output o is present and summed over dims of the map.
 unsigned SummedOutputs(std::span<const TensorRef> tensors, int inputs, const MapTask& map);
@@ -82,34 +90,48 @@ MapSumTask MapWithoutSum(const MapTask& map);
 template <typename Functor>
 using MapPointers = std::array<void*, Functor::kInputs + Functor::kOutputs>;
 
-/// MapAddress returns the address of the element of a tensor that is `offset` elements on.
+/// MapAddress returns the address of the element of a tensor that is `offset` elements on. That of
+/// a bit is counted from the first word.
 template <typename Functor, typename T>
 void* MapAddress(int tensor, void* data, std::int64_t offset) {
+  if (IsOfBits<Functor>(tensor)) {
+    return data;
+  }
   return static_cast<std::byte*>(data) +
          (offset * static_cast<std::int64_t>(IsMask<Functor>(tensor) ? 1 : sizeof(T)));
+}
+
+/// HasBit returns whether a bit is set in words that lie `word_step` apart.
+inline bool HasBit(const void* words, std::int64_t word_step, std::int64_t bit) {
+  constexpr std::int64_t kBitsOfWord = 32;
+  const std::int64_t word = bit / kBitsOfWord * word_step;
+  return (static_cast<const std::uint32_t*>(words)[word] >> (bit % kBitsOfWord) & 1U) != 0;
 }
 
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kMapGrain = 8192;
 
-/// MapElement computes the element that is `step` elements along `steps` from where data point.
-template <typename Functor, typename T, typename Steps, typename A>
+/// MapElement computes the element that is `step` elements along the map's steps from where data
+/// point, and bits begin.
+template <typename Functor, typename T, typename Map, typename A>
 void MapElement(
+    const Map& map,
     const MapPointers<Functor>& data,
-    const Steps& steps,
+    std::int64_t first_bit,
     std::int64_t step,
-    const std::array<A, kMaxMapScalars>& scalars,
     std::array<A, Functor::kOutputs>* out) {
   std::array<A, Functor::kInputs> in{};
   for (int t = 0; t < Functor::kInputs; ++t) {
-    const std::int64_t at = step * steps[t];
-    if (IsMask<Functor>(t)) {
+    const std::int64_t at = step * map.steps[t];
+    if (IsOfBits<Functor>(t)) {
+      in[t] = HasBit(data[t], map.word_step, first_bit + at) ? A{1} : A{0};
+    } else if (IsMask<Functor>(t)) {
       in[t] = static_cast<const std::uint8_t*>(data[t])[at] != 0 ? A{1} : A{0};
     } else {
       in[t] = Convert<A>(static_cast<const T*>(data[t])[at]);
     }
   }
-  Functor::Map(in.data(), out->data(), scalars.data());
+  Functor::Map(in.data(), out->data(), map.scalars.data());
 }
 
 /// MapData is a task's tensors and scalars as the functor takes them.
@@ -119,7 +141,7 @@ struct MapData {
   using A = Accumulator<T>;
 
   /// `dim` is the one along which `steps` lead.
-  MapData(const MapTask& task, int dim) : stores(task.stores) {
+  MapData(const MapTask& task, int dim) : stores(task.stores), word_step(task.word_step) {
     for (int t = 0; t < kTensors; ++t) {
       tensors[t] = task.tensors[t];
       steps[t] = dim < 0 ? 0 : task.strides[t][dim];
@@ -130,6 +152,7 @@ struct MapData {
   }
 
   unsigned stores;
+  std::int64_t word_step;
   MapPointers<Functor> tensors;
   std::array<std::int64_t, kTensors> steps;
   std::array<A, kMaxMapScalars> scalars;
@@ -161,13 +184,15 @@ void MapRun(
     std::int64_t count) {
   using A = Accumulator<T>;
   MapPointers<Functor> data = map.tensors;
+  const std::int64_t first_bit =
+      kBitsOf<Functor> == 0 ? 0 : offsets[std::countr_zero(kBitsOf<Functor>)];
   for (int t = 0; t < MapData<Functor, T>::kTensors; ++t) {
     // An absent tensor has no address to add to.
     data[t] = data[t] == nullptr ? nullptr : MapAddress<Functor, T>(t, data[t], offsets[t]);
   }
   for (std::int64_t i = 0; i < count; ++i) {
     std::array<A, Functor::kOutputs> out{};
-    MapElement<Functor, T>(data, map.steps, i, map.scalars, &out);
+    MapElement<Functor, T>(map, data, first_bit, i, &out);
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Functor::kInputs + o;
       if (Functor::kOutputs == 1 || (map.stores >> o & 1U) != 0) {
@@ -222,7 +247,7 @@ void SumMapped(
     const std::int64_t count = task.has_places_last ? lanes : terms;
     for (std::int64_t i = 0; i < count; ++i) {
       std::array<A, Functor::kOutputs> out{};
-      MapElement<Functor, T>(data, map.steps, i, map.scalars, &out);
+      MapElement<Functor, T>(map, data, 0, i, &out);
       sums[task.has_places_last ? i : 0] += static_cast<double>(out[task.output]);
     }
     term += terms;
@@ -278,11 +303,14 @@ MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Re
   static_assert(kTensors == Functor::kInputs + Functor::kOutputs && kTensors <= kMaxMapTensors);
   const std::array<TensorRef, sizeof...(operands)> tensors = {OperandOrAbsent(operands)...};
   constexpr MapTraits kTraits = {
-      .inputs = Functor::kInputs, .masks = kMasksOf<Functor>, .has_sums = HasMapSums<Functor>};
+      .inputs = Functor::kInputs,
+      .masks = kMasksOf<Functor>,
+      .bits = kBitsOf<Functor>,
+      .has_sums = HasMapSums<Functor>};
   if (Status status = CheckMap(tensors, kTraits); !status.ok()) {
     return status;
   }
-  const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars);
+  const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars, kTraits.bits);
   VisitFloatingType(tensors[kTraits.lead()].type, [&]<typename T>(std::type_identity<T> /*type*/) {
     // Sums first: an output may be written over what they read.
     if constexpr (HasMapSums<Functor>) {

@@ -22,6 +22,8 @@ struct MapTask {
   unsigned accumulate = 0;
   /// Bit o is set where output o has an element for each of the index space.
   unsigned stores = 0;
+  /// How far the words of an input of bits lie apart. Its strides are those of its bits.
+  std::int64_t word_step = 1;
   std::int64_t dims[kMaxMapRank] = {};
   std::int64_t strides[kMaxMapTensors][kMaxMapRank] = {};
   void* tensors[kMaxMapTensors] = {};
@@ -29,7 +31,8 @@ struct MapTask {
 };
 
 /// DenseMapTask is a MapTask whose tensors all are dense, in the same order of their dims: element
-/// i of each is at its i-th place. Few bytes to pass: small tensors wait for little else.
+/// i of each is at its i-th place, as are bits in words that lie beside each other. Few bytes to
+/// pass: small tensors wait for little else.
 struct DenseMapTask {
   std::int64_t count = 0;
   unsigned accumulate = 0;

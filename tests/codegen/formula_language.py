@@ -49,6 +49,8 @@ def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
         return words[COMPARISONS[type(operator)]](read(node.left, names, words), read(right, names, words))
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
+    if node.func.id == "bit":  # of the one place at which formulas are looked at
+        return read(node.args[0], names, words)
     if node.func.id == "given":
         (asked,) = node.args
         assert isinstance(asked, ast.Name)
@@ -159,7 +161,8 @@ def defaults(op: Any) -> dict[str, float]:
 
 def has_rows(op: Any) -> bool:
     """Formulas reduce dims of its tensors, or tell places along them, so that it is no function of one place."""
-    words = {word for text in op["formulas"].values() for word in re.findall(r"\w+", str(text))}
+    texts = [re.sub(r"bit\(\w+, \w+\)", "", str(text)) for text in op["formulas"].values()]
+    words = {word for text in texts for word in re.findall(r"\w+", text)}
     tensors = (*op["inputs"].values(), *op["outputs"].values())
     single = {dim for tensor in tensors for dim in tensor.get("shape", ()) if str(dim).isidentifier()}
     dims = {*op["dims"], *single, *(name for dim in op["dims"].values() for name in dim.get("split", ()))}

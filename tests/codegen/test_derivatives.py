@@ -24,7 +24,8 @@ Point = Mapping[str, float]  # a value of each input
 
 
 def is_mask(op: Any, name: str) -> bool:
-    return bool(op["inputs"][name]["type"] == "bool")
+    """It has truth values, or bits."""
+    return op["inputs"][name]["type"] in ("bool", "uint32")
 
 
 def points(forward: Any) -> list[Point]:

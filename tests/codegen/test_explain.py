@@ -284,6 +284,10 @@ def test_notes(plan: Plan, op: str, told: list[str]) -> None:
             r"\begin{cases} a & \text{if } \mathrm{mode} = \text{most\_of} \text{ and } \mathrm{mode} \ne \text{few}\\ "
             r"b & \text{otherwise} \end{cases}",
         ),
+        (
+            "where(bit(mask, N), a, b)",
+            r"\begin{cases} a & \text{if } \operatorname{bit}_{N}(\mathrm{mask})\\ b & \text{otherwise} \end{cases}",
+        ),
         ("max(a, N) + max(a, b)", r"\max_{N}(a) + \max(a, b)"),
     ],
 )

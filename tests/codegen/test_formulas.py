@@ -111,6 +111,50 @@ def test_what_is_no_comparison_of_an_enum(formula: str, fault: str) -> None:
     assert found[0].startswith(fault)
 
 
+BITS = """\
+    formulas: {Y: "%s"}
+    backends: [cpu]
+    inputs:
+      mask: {type: uint32, shape: [ceil(D / 32)]}
+      X: {type: T, shape: ["*D"]}
+"""
+WITH_BITS = edited(
+    SCALE,
+    ('    kernel: scale::Scale\n    backends: [cpu]\n    inputs:\n      X: {type: T, shape: [N, "*D"]}\n', BITS),
+    ("X: [2, 3]", "X: [2, 3, 7]"),
+)
+
+
+def test_bits_are_truth_values() -> None:
+    schema, diagnostics = load(WITH_BITS % "where(bit(mask, D) and X > 1, X, factor)")
+    assert diagnostics == []
+    assert schema
+    (op,) = schema.ops
+    assert [one.name for one in op.bits] == ["mask"]
+    assert dict(op.cases[0].all_shapes)["mask"] == (2,)
+    assert formula_cpp.functor_body(op)[1:] == [
+        "out[0] = in[0] != A{0} && in[1] > A{1} ? in[1] : scalars[0];"
+    ]
+    data = formula_data.of(op, None)
+    assert (data.bits, data.broadcast) == (["mask"], [])
+
+
+@pytest.mark.parametrize(
+    ("formula", "fault"),
+    [
+        ("X * bit(mask, D)", "G804"),
+        ("where(bit(mask), X, 1)", "G803"),
+        ("where(bit(mask, 1), X, 1)", "G801"),
+        ("where(bit(X, D), X, mask)", "G817"),
+        ("where(bit(mask, N), X, 1)", "G817"),
+        ("sum(where(bit(mask, D), X, 1), D)", "G810"),
+    ],
+)
+def test_what_reads_no_bits(formula: str, fault: str) -> None:
+    _, diagnostics = load(WITH_BITS % formula)
+    assert diagnostics[0].id == fault
+
+
 def test_a_max_of_dims_is_a_reduction() -> None:
     assert isinstance(formula_parser.parse("max(X, N)", {"N"}), Reduce)
     assert not isinstance(formula_parser.parse("max(X, Z)", {"N"}), Reduce)

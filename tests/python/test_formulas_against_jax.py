@@ -197,6 +197,26 @@ def test_dropout(dtype: str, ratio: float) -> None:
     near(gradsmith.dropout_grad(dy, mask, ratio=ratio).dX, dy.astype("float64") * mask * scale, TOLERANCES[dtype])
 
 
+@pytest.mark.parametrize("dims", [(), (0, 3), (33,), (6, 33), (4, 8, 16), (3, 70001)])
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_dropout_by_bits(dtype: str, dims: tuple[int, ...]) -> None:
+    """It is dropout by the mask of bytes, whatever is behind the last bit; strides of all are their own."""
+    random = np.random.default_rng(len(dims))
+    x, dy = (np.asarray(random.normal(0, 2, dims[::-1]), dtype=np.dtype(dtype)).T for _ in range(2))
+    mask = random.random(dims) >= 0.3
+    bits = np.pad(mask.ravel(), (0, -mask.size % 32), constant_values=True).reshape(-1, 32)
+    words = (bits * 2 ** np.arange(32, dtype="uint32")).sum(axis=1, dtype="uint32")
+    given = np.zeros(2 * words.size, dtype="uint32")[::2]
+    given[...] = words
+    for order in (np.asarray, np.ascontiguousarray):
+        one, gradient = order(x).reshape(dims), order(dy).reshape(dims)
+        for mask_of_bits in (words, given):
+            expected = gradsmith.dropout(one, mask, ratio=0.3).Y
+            np.testing.assert_array_equal(gradsmith.bitmask_dropout(one, mask_of_bits, ratio=0.3).Y, expected)
+            found = gradsmith.bitmask_dropout_grad(gradient, mask_of_bits, ratio=0.3).dX
+            np.testing.assert_array_equal(found, gradsmith.dropout_grad(gradient, mask, ratio=0.3).dX)
+
+
 @pytest.mark.parametrize("flag", [None, False, True])
 @pytest.mark.parametrize(
     ("buffer_type", "value_type"), [("float32", "float16"), ("float32", "float32"), ("float64", "float64")]
@@ -219,5 +239,5 @@ def test_accumulator(flag: bool | None, buffer_type: str, value_type: str, dims:
 
 
 # The functions, without their gradients.
-OTHERS = {"prelu", "where", "dropout", "in_place_accumulator_v2"}
+OTHERS = {"prelu", "where", "dropout", "bitmask_dropout", "in_place_accumulator_v2"}
 COMPARED = {*ELEMENTWISE, *FORMULAS, *OF_TWO, *WITH_BIAS, *GATED, *OTHERS}

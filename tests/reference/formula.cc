@@ -248,6 +248,16 @@ class FormulaOracle::Place {
 
   void MoveTo(std::int64_t element) { element_ = element; }
 
+  /// Whether the bit of the place is set in words.
+  [[nodiscard]] bool HasBit(std::string_view words) const {
+    constexpr std::int64_t kBitsOfWord = 32;
+    const double word =
+        inputs_.find(words)->second.values[static_cast<std::size_t>(element_ / kBitsOfWord)];
+    const double without_lower =
+        std::floor(word / std::exp2(static_cast<double>(element_ % kBitsOfWord)));
+    return std::fmod(without_lower, 2) == 1;
+  }
+
   [[nodiscard]] double Value(std::string_view name) const {
     const Tensor& tensor = inputs_.find(name)->second;
     return tensor.values[Index(tensor.dims)];
@@ -291,7 +301,7 @@ FormulaOracle::FormulaOracle(FormulaData data) : data_(std::move(data)) {
 std::optional<Shape> FormulaOracle::Space(const Shapes& inputs) const {
   std::optional<Shape> space = data_.joined.empty() ? std::nullopt : Joined(inputs, data_.joined);
   for (const auto& [name, dims] : inputs) {
-    if (!data_.broadcast.contains(name)) {
+    if (!data_.broadcast.contains(name) && !data_.bits.contains(name)) {
       if (space && *space != dims) {
         return std::nullopt;
       }
@@ -299,7 +309,7 @@ std::optional<Shape> FormulaOracle::Space(const Shapes& inputs) const {
     }
   }
   const bool fits = space && std::ranges::all_of(inputs, [&](const auto& input) {
-                      return IsBroadcast(input.second, *space);
+                      return data_.bits.contains(input.first) || IsBroadcast(input.second, *space);
                     });
   return fits ? space : std::nullopt;
 }
@@ -331,6 +341,8 @@ void FormulaOracle::Evaluate(const Place& place, const Attributes& attributes, V
         arguments.push_back(values[argument]);
       }
       values.push_back(functions_[i](arguments));
+    } else if (node.operation == "bit") {
+      values.push_back(Given(place.HasBit(node.name) ? 1 : 0));
     } else {
       const double element = node.operation == "input" ? place.Value(node.name) : 0;
       values.push_back(LeafOf(node, attributes, element));
@@ -379,6 +391,10 @@ ExpectedOutputs FormulaOracle::Run(const Tensors& inputs, const Attributes& attr
 }
 
 std::optional<double> FormulaOracle::DrawMask(const std::string& input, Random& random) const {
+  if (data_.bits.contains(input)) {
+    constexpr std::int64_t kLargestWord = (std::int64_t{1} << 32) - 1;
+    return static_cast<double>(random.Integer(0, kLargestWord));
+  }
   return data_.masks.contains(input)
              ? std::optional<double>(static_cast<double>(random.Integer(0, 1)))
              : std::nullopt;
@@ -410,7 +426,9 @@ Tensors FormulaOracle::MakeRandomData(
       for (int i = 0; i < kRounds && !IsSmooth(values); ++i) {
         is_smooth = false;
         for (auto& [name, tensor] : data) {
-          tensor.values[place.Index(tensor.dims)] = Draw(name, random);
+          if (!data_.bits.contains(name)) {
+            tensor.values[place.Index(tensor.dims)] = Draw(name, random);
+          }
         }
         Evaluate(place, attributes, values);
       }

@@ -17,8 +17,8 @@
 namespace gradsmith::reference {
 
 /// FormulaNode is a part of a formula: a function of nodes before it by the name that the language
-/// has for it ("exp", "add", "less", "where"), a constant likewise ("pi"), a "number", an "input" or
-/// "attribute" by its name, or whether an attribute that is named has a value ("chosen").
+/// has for it ("exp", "add", "less", "where"), a constant likewise ("pi"), a "number", an "input"
+/// or "attribute" by its name, or whether an attribute that is named has a value ("chosen").
 struct FormulaNode {
   std::string_view operation;
   std::vector<std::size_t> arguments = {};
@@ -46,6 +46,8 @@ struct FormulaData {
   std::set<std::string, std::less<>> broadcast = {};
   /// Those of them that broadcast to each other: together they make the dims of the others.
   std::set<std::string, std::less<>> joined = {};
+  /// Those of words of 32, of which each place has a bit ("bit").
+  std::set<std::string, std::less<>> bits = {};
   /// The inputs that are truth values.
   std::set<std::string, std::less<>> masks = {};
   /// What the operator that this one is the gradient of makes of the same inputs: data are such
@@ -135,7 +137,7 @@ class FormulaOracle final : public Oracle {
   /// The dims of the inputs that are not broadcast, or to which those broadcast that are joined;
   /// nothing where inputs do not fit together.
   [[nodiscard]] std::optional<Shape> Space(const Shapes& inputs) const;
-  /// 0 or 1 for an input of truth values.
+  /// 0 or 1 for an input of truth values, and a word of bits.
   [[nodiscard]] std::optional<double> DrawMask(const std::string& input, Random& random) const;
   /// A number of an input for random data.
   [[nodiscard]] double Draw(const std::string& input, Random& random) const;

@@ -52,6 +52,22 @@ TEST(FormulaOracle, ComputesSelectsAndSums) {
   EXPECT_EQ(t.bound[0], 50);
 }
 
+TEST(FormulaOracle, ReadsTheBitOfAPlace) {
+  constexpr FormulaNode kBit[] = {{.operation = "bit", .name = "mask"}};
+  const FormulaOracle oracle({
+      .nodes = kBit,
+      .outputs = {{.name = "y", .node = 0}},
+      .bits = {"mask"},
+  });
+  const Tensors inputs = {
+      {"mask", {{2}, {2147483649, 2}}},
+      {"x", {{17, 2}, std::vector<double>(34)}},
+  };
+  std::vector<double> expected(34);
+  expected[0] = expected[31] = expected[33] = 1;
+  EXPECT_EQ(oracle.Run(inputs, {}).find("y")->second.value.values, expected);
+}
+
 TEST(FormulaOracle, KnowsWhichValueAnEnumHas) {
   const FormulaNode node = {.operation = "chosen", .name = "reduction", .value = "sum"};
   EXPECT_EQ(LeafOf(node, {{"reduction", std::string("sum")}}, 0).value, 1);

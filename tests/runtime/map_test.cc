@@ -61,6 +61,45 @@ TEST(MapTask, EmptyAndOneElement) {
   EXPECT_EQ(task.rank, 0);
 }
 
+/// out = in[0] where the bit is set, else -1
+struct Kept {
+  static constexpr int kInputs = 2;
+  static constexpr int kOutputs = 1;
+  static constexpr unsigned kBits = 0b10;
+  template <typename A>
+  static void Map(const A* in, A* out, const A* /*scalars*/) {
+    out[0] = in[1] != 0 ? in[0] : A{-1};
+  }
+};
+
+TEST(MapOnCpu, BitsAreInRowMajorOrderWhateverLiesInMemory) {
+  const Dims dims = {3, 5, 7};
+  const Strides turned = {1, 3, 15};
+  std::vector<float> in(105);
+  std::vector<float> out(105, std::numeric_limits<float>::quiet_NaN());
+  // Every second word is one of the mask's; behind its last bit there are others.
+  std::vector<std::uint32_t> words = {0x80000001, 0, 0xF0F0F0F0, 0, 0x12345678, 0, 0xFFFFFEAA};
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    in[i] = static_cast<float>(i);
+  }
+  const TensorRef of_in = Ref(in, dims, turned);
+  const TensorRef of_words = {DataType::kUint32, words.data(), {4}, {2}, {}};
+  const TensorRef of_out = Ref(out, dims, turned);
+  const Status status = MapOnCpu<Kept>(Context(), {}, &of_in, &of_words, &of_out);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const std::size_t at = i / 35 + 3 * (i / 7 % 5) + 15 * (i % 7);
+    const bool is_kept = (words[i / 32 * 2] >> (i % 32) & 1U) != 0;
+    EXPECT_EQ(out[at], is_kept ? in[at] : -1.0F) << i;
+  }
+  const TensorRef fewer = {DataType::kUint32, words.data(), {3}, {1}, {}};
+  EXPECT_NE(
+      MapOnCpu<Kept>(Context(), {}, &of_in, &fewer, &of_out)
+          .message()
+          .find("input 1 has dims [3]; expected [4], a bit for each element"),
+      std::string::npos);
+}
+
 TEST(MapOnCpu, BroadcastsInputs) {
   constexpr std::int64_t kChannels = 3;
   constexpr std::int64_t kSpatial = 7;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..diagnostics import Note
@@ -14,6 +15,7 @@ from ..formula_tree import (
     COUNT,
     FUNCTIONS,
     Apply,
+    Bit,
     Chosen,
     Given,
     Index,
@@ -27,10 +29,11 @@ from ..formula_tree import (
     parts,
 )
 from ..grammar import is_identifier
-from ..model import Attribute, AttributeKind, Formula, Op, Shape, Tensor
+from ..model import Attribute, AttributeKind, DataType, Formula, Op, Shape, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")
+BITS_OF_WORD = 32
 _KINDS = {AttributeKind.FLOAT: Kind.NUMBER, AttributeKind.INT: Kind.NUMBER, AttributeKind.BOOL: Kind.TRUTH}
 _Kinds = dict[str, Kind | None]  # by names; none of an attribute that no formula can read, which G812 tells
 
@@ -73,7 +76,7 @@ def _kind_findings(
 def _kind(tree: Tree, kinds: _Kinds) -> Kind | None:
     if isinstance(tree, Apply):
         return tree.function.result
-    if isinstance(tree, Given | Chosen):
+    if isinstance(tree, Given | Chosen | Bit):
         return Kind.TRUTH
     return kinds.get(tree.name, Kind.NUMBER) if isinstance(tree, Name) else Kind.NUMBER
 
@@ -200,7 +203,7 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     """No kernel pattern computes the formulas. A map's tensors have one type, its outputs one shape, to which
     inputs are broadcast, and outputs that are sums the shape of such an input. Where formulas name dims, all
     tensors have these in one order."""
-    if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)):
+    if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)) or any(_bad_bits(op)):
         return
     try:
         steps_of(op)
@@ -305,3 +308,36 @@ def no_value_of_an_enum(op: Op, scope: Scope) -> Iterator[Finding]:
                 known = choices[part.attribute.name]
                 message = f"'{part.value.name}' is no value of '{part.attribute.name}'"
                 yield Finding(message + instead(part.value.name, known), formula.place(part.value))
+
+
+@op_rule("G817", needs=(*_READ, "rows"))
+def no_bits(op: Op, scope: Scope) -> Iterator[Finding]:
+    """What bits are read of is no required input of uint32 with the shape `[ceil(D / 32)]` of the dims that
+    are named, is read in another way too, or is not the only such input; or these are not all dims of the
+    outputs."""
+    yield from _bad_bits(op)
+
+
+def _bad_bits(op: Op) -> Iterator[Finding]:
+    inputs = {tensor.name: tensor for tensor in op.inputs}
+    found = [(one, part) for one in op.formulas for part in parts(one.tree) if isinstance(part, Bit)]
+    reads = Counter(name.name for one in op.formulas for name in names(one.tree))
+    asked = Counter(part.words.name for _, part in found)
+    for formula, part in found:
+        name, dims = part.words.name, part.dims.name
+        words = inputs.get(name)
+        if words is None or not _has_bits_of(words, dims):
+            message = f"bits are read of a required input of uint32 with the shape [ceil({dims} / 32)]"
+            yield Finding(f"{message}, which '{name}' is not", formula.place(part.words))
+        elif reads[name] != asked[name]:
+            yield Finding(f"'{name}' is read as bits, and as a number too", formula.place(part.words))
+        elif len(asked) > 1:
+            yield Finding("a map reads the bits of one input", formula.place(part.words))
+        elif any([dim.text.lstrip("*") for dim in one.shape] != [dims] for one in op.outputs):
+            message = f"bits are read along all dims of the outputs, which '{dims}' is not"
+            yield Finding(message, formula.place(part.dims))
+
+
+def _has_bits_of(words: Tensor, dims: str) -> bool:
+    is_whole = words.shape.text == f"[ceil({dims} / {BITS_OF_WORD})]"
+    return is_whole and words.type == DataType.UINT32.value and not words.optional and not words.list

@@ -145,7 +145,7 @@ def list_and_scalar(op: Op, scope: Scope) -> Iterator[Finding]:
         first[name] = symbol, symbol.origin
     for entry in scope.dims:
         dim, place = entry
-        if not dim.symbol:
+        if not dim.symbol or dim.kind is DimKind.CEIL:  # of a list it counts the places
             continue
         known, known_place = first.setdefault(dim.symbol, entry)
         if known.is_list is not dim.is_list:
@@ -355,13 +355,12 @@ def _count_problem(scope: Scope, name: str, what: str) -> tuple[str, tuple[Note,
 
 @op_rule("G332", needs=SHAPES, blames=("dims",))
 def ceil_of_nothing(op: Op, scope: Scope) -> Iterator[Finding]:
-    """The N of `ceil(N / 32)` is no single dim that the shape of a required input has as it is."""
+    """The N of `ceil(N / 32)` is no dim, or list of dims, that the shape of a required input has as it is."""
     required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
     plain = {dim.symbol for tensor in required for dim in tensor.shape if dim.kind is DimKind.SYMBOL}
-    lists = {symbol.name for symbol in op.symbols if symbol.is_list}
     for dim, place in scope.dims:
-        if dim.kind is DimKind.CEIL and dim.symbol not in plain - lists:
-            hint = did_you_mean(dim.symbol, plain - lists)
+        if dim.kind is DimKind.CEIL and dim.symbol not in plain:
+            hint = did_you_mean(dim.symbol, plain)
             message = f"nothing says what '{dim.symbol}' of {dim.text} is: no required input has that dim"
             yield Finding(f"{message} as it is{hint}", place.span)
 

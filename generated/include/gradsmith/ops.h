@@ -27,6 +27,8 @@
 #include "gradsmith/ops/bias_relu_grad.h"
 #include "gradsmith/ops/bias_silu.h"
 #include "gradsmith/ops/bias_silu_grad.h"
+#include "gradsmith/ops/bitmask_dropout.h"
+#include "gradsmith/ops/bitmask_dropout_grad.h"
 #include "gradsmith/ops/celu.h"
 #include "gradsmith/ops/celu_grad.h"
 #include "gradsmith/ops/clip.h"

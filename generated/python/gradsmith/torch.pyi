@@ -29,6 +29,8 @@ from . import (
     BiasReluGradResult,
     BiasSiluResult,
     BiasSiluGradResult,
+    BitmaskDropoutResult,
+    BitmaskDropoutGradResult,
     CeluResult,
     CeluGradResult,
     ClipResult,
@@ -274,6 +276,8 @@ __all__ = [
     "ge_glu_grad",
     "dropout",
     "dropout_grad",
+    "bitmask_dropout",
+    "bitmask_dropout_grad",
     "in_place_accumulator_v2",
     "max_pool",
     "max_pool_xy_grad",
@@ -374,6 +378,7 @@ _ReGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _SwiGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _GeGluGradOutput: TypeAlias = Literal["dGate", "dUp"]
 _DropoutGradOutput: TypeAlias = Literal["dX"]
+_BitmaskDropoutGradOutput: TypeAlias = Literal["dX"]
 _InPlaceAccumulatorV2Output: TypeAlias = Literal["updated_flag", "accumulation_buffer_out"]
 _MaxPoolXYGradOutput: TypeAlias = Literal["dX"]
 _MaxPoolGradOutput: TypeAlias = Literal["dX"]
@@ -1033,6 +1038,19 @@ def dropout_grad(
     ratio: float = 0.5,
     outputs: _DropoutGradOutput | Iterable[_DropoutGradOutput] | None = ("dX",),
 ) -> DropoutGradResult[Tensor]: ...
+def bitmask_dropout(
+    X: Tensor,
+    mask: Tensor,
+    *,
+    ratio: float = 0.5,
+) -> BitmaskDropoutResult[Tensor]: ...
+def bitmask_dropout_grad(
+    dY: Tensor,
+    mask: Tensor,
+    *,
+    ratio: float = 0.5,
+    outputs: _BitmaskDropoutGradOutput | Iterable[_BitmaskDropoutGradOutput] | None = ("dX",),
+) -> BitmaskDropoutGradResult[Tensor]: ...
 def in_place_accumulator_v2(
     accumulation_buffer: Tensor,
     value: Tensor,

@@ -36,7 +36,10 @@ bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums)
     if ((task.is_output(t) && !is_stored) || (step == 0 && !is_stored)) {
       continue;
     }
-    if (step != 1 || AlignmentClass(map.tensors[t], task.lead().type) != kVectorBytes) {
+    const bool is_of_bits = (task.op->bits >> static_cast<unsigned>(t) & 1U) != 0;
+    const bool is_aligned =
+        is_of_bits || AlignmentClass(map.tensors[t], task.lead().type) == kVectorBytes;
+    if (step != 1 || !is_aligned) {
       return false;
     }
     for (int axis = 0; axis < last; ++axis) {
@@ -55,7 +58,7 @@ MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
   if (!HasVectors(map, task, false)) {
     return MapForm::kElements;
   }
-  bool is_dense = map.rank == 1;
+  bool is_dense = map.rank == 1 && map.word_step == 1;
   for (int t = 0; t < task.inputs(); ++t) {
     is_dense = is_dense && map.strides[t][0] == 1;
   }
@@ -106,11 +109,14 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
   const internal::MapTraits traits = {
-      .inputs = task.inputs(), .masks = task.op->masks, .has_sums = has_sums};
+      .inputs = task.inputs(),
+      .masks = task.op->masks,
+      .bits = task.op->bits,
+      .has_sums = has_sums};
   if (Status status = internal::CheckMap(tensors, traits); !status.ok()) {
     return status;
   }
-  const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {});
+  const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
   const MapForm form = FormOf(map, task);
   if (has_sums && (sums != 0 || form != MapForm::kDense)) {

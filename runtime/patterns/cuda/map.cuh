@@ -86,11 +86,43 @@ __device__ __forceinline__ void LoadMapped(const T* from, std::int64_t step, T (
   }
 }
 
-/// Loads what input t has for kVector elements of the last dim, of a tensor or a mask.
+/// How far the words of an input of bits lie apart.
+__device__ __forceinline__ std::int64_t WordStep(const MapTask& task) {
+  return task.word_step;
+}
+__device__ __forceinline__ std::int64_t WordStep(const DenseMapTask& /*task*/) {
+  return 1;
+}
+
+/// Loads the bits of kVector elements, which are in one word: a vector begins at a multiple of its
+/// length.
+template <typename T, int kVector>
+__device__ __forceinline__ void LoadBits(
+    const unsigned* words,
+    std::int64_t word_step,
+    std::int64_t bit,
+    std::int64_t step,
+    T (&to)[kVector]) {
+  static_assert(32 % kVector == 0);
+  const unsigned word = words[(bit >> 5) * word_step] >> (bit & 31);
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    to[v] = Convert<T>(Accumulator<T>(word >> (step == 0 ? 0 : v) & 1U));
+  }
+}
+
+/// Loads what input t has for kVector elements of the last dim, of a tensor, a mask or bits.
 template <typename Functor, typename T, int kVector>
-__device__ __forceinline__ void
-LoadInput(int t, const void* tensor, std::int64_t offset, std::int64_t step, T (&to)[kVector]) {
-  if (IsMask<Functor>(t)) {
+__device__ __forceinline__ void LoadInput(
+    int t,
+    const void* tensor,
+    std::int64_t offset,
+    std::int64_t step,
+    T (&to)[kVector],
+    std::int64_t word_step = 1) {
+  if (IsOfBits<Functor>(t)) {
+    LoadBits<T, kVector>(static_cast<const unsigned*>(tensor), word_step, offset, step, to);
+  } else if (IsMask<Functor>(t)) {
     unsigned char mask[kVector];
     LoadMapped<unsigned char, kVector>(
         static_cast<const unsigned char*>(tensor) + offset, step, mask);
@@ -188,7 +220,7 @@ __device__ __forceinline__ void Map(const Task& task) {
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
         LoadInput<Functor, T, kVector>(
-            t, task.tensors[t], offsets[b][t], MapStep(task, t), in[b][t]);
+            t, task.tensors[t], offsets[b][t], MapStep(task, t), in[b][t], WordStep(task));
       }
     }
   }
@@ -205,7 +237,7 @@ __device__ __forceinline__ void Map(const Task& task) {
       MapOffsets(task, i, at);
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
-        LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t]);
+        LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t], WordStep(task));
       }
       MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
     }

@@ -29,6 +29,8 @@ from .bias_relu_op import BiasReluResult, bias_relu
 from .bias_relu_grad_op import BiasReluGradResult, bias_relu_grad
 from .bias_silu_op import BiasSiluResult, bias_silu
 from .bias_silu_grad_op import BiasSiluGradResult, bias_silu_grad
+from .bitmask_dropout_op import BitmaskDropoutResult, bitmask_dropout
+from .bitmask_dropout_grad_op import BitmaskDropoutGradResult, bitmask_dropout_grad
 from .celu_op import CeluResult, celu
 from .celu_grad_op import CeluGradResult, celu_grad
 from .clip_op import ClipResult, clip
@@ -209,6 +211,10 @@ __all__ = [
     "bias_silu",
     "BiasSiluGradResult",
     "bias_silu_grad",
+    "BitmaskDropoutResult",
+    "bitmask_dropout",
+    "BitmaskDropoutGradResult",
+    "bitmask_dropout_grad",
     "CeluResult",
     "celu",
     "CeluGradResult",
@@ -584,6 +590,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "GeGluGrad": ge_glu_grad,
     "Dropout": dropout,
     "DropoutGrad": dropout_grad,
+    "BitmaskDropout": bitmask_dropout,
+    "BitmaskDropoutGrad": bitmask_dropout_grad,
     "InPlaceAccumulatorV2": in_place_accumulator_v2,
     "MaxPool": max_pool,
     "MaxPoolXYGrad": max_pool_xy_grad,
@@ -742,6 +750,8 @@ TORCH_SCHEMAS = {
     "GeGluGrad": "(Tensor dY, Tensor gate, Tensor up, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "Dropout": "(Tensor X, Tensor mask, *, float ratio=0.5, str? policies=None) -> Tensor",
     "DropoutGrad": "(Tensor dY, Tensor mask, *, float ratio=0.5, str[]? outputs=None, str? policies=None) -> Tensor[]",
+    "BitmaskDropout": "(Tensor X, Tensor mask, *, float ratio=0.5, str? policies=None) -> Tensor",
+    "BitmaskDropoutGrad": "(Tensor dY, Tensor mask, *, float ratio=0.5, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "InPlaceAccumulatorV2": "(Tensor accumulation_buffer, Tensor value, Tensor? overwrite_flag=None, *, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "MaxPool": '(Tensor X, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str? policies=None) -> (Tensor, Tensor)',
     "MaxPoolXYGrad": '(Tensor dY, Tensor X, Tensor Y, *, SymInt[]? kernel_shape=None, SymInt[]? strides=None, SymInt[]? pads=None, SymInt[]? dilations=None, str auto_pad="NOTSET", bool ceil_mode=False, SymInt storage_order=0, str[]? outputs=None, str? policies=None) -> Tensor[]',
