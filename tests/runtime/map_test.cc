@@ -96,7 +96,7 @@ TEST(MapOnCpu, BitsAreInRowMajorOrderWhateverLiesInMemory) {
   EXPECT_NE(
       MapOnCpu<Kept>(Context(), {}, &of_in, &fewer, &of_out)
           .message()
-          .find("input 1 has dims [3]; expected [4], a bit for each element"),
+          .find("input 1 has shape [3]; expected [4], a bit for each element"),
       std::string::npos);
 }
 
