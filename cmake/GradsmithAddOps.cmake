@@ -32,7 +32,7 @@ function(gradsmith_add_ops library)
   _gradsmith_check_families()
   _gradsmith_find_cuda_for_ops(has_cuda)
   if(ARG_PYTHON)
-    _gradsmith_find_nanobind(${library})
+    _gradsmith_need_nanobind(${library})
     _gradsmith_check_name_of_package(${library} "${ARG_NAMESPACE}")
   endif()
 

@@ -43,18 +43,13 @@ function(gradsmith_install_python library)
 endfunction()
 
 # Finds what Python packages are built with, and says what is missing.
-macro(_gradsmith_find_nanobind library)
+macro(_gradsmith_need_nanobind library)
   set(_gradsmith_or "name another interpreter with -DPython3_EXECUTABLE=<path>, or leave PYTHON out.")
-  gradsmith_find_python()
+  gradsmith_find_nanobind()
   if(NOT Python_FOUND)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) with PYTHON needs Python 3.11 or later with its headers, which were "
                         "not found. Install them (Debian, Ubuntu: python3-dev), ${_gradsmith_or}")
   endif()
-  execute_process(
-    COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
-    OUTPUT_VARIABLE _gradsmith_nanobind_dir
-    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-  find_package(nanobind CONFIG QUIET HINTS "${_gradsmith_nanobind_dir}")
   if(NOT nanobind_FOUND)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) with PYTHON needs nanobind, which '${Python_EXECUTABLE}' does not have. "
                         "Install it ('${Python_EXECUTABLE}' -m pip install nanobind), ${_gradsmith_or}")

@@ -10,3 +10,17 @@ macro(gradsmith_find_python)
   endif()
   find_package(Python 3.11 QUIET COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
 endmacro()
+
+# gradsmith_find_nanobind()
+#
+# Finds Python as gradsmith_find_python does, and the nanobind that it has: sets nanobind_FOUND in the caller's scope.
+macro(gradsmith_find_nanobind)
+  gradsmith_find_python()
+  if(Python_FOUND)
+    execute_process(
+      COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+      OUTPUT_VARIABLE _gradsmith_nanobind_dir
+      OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    find_package(nanobind CONFIG QUIET HINTS "${_gradsmith_nanobind_dir}")
+  endif()
+endmacro()

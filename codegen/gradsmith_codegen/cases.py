@@ -157,15 +157,17 @@ class _Evaluation:
         symbol = self._symbols[name]
         if symbol.length_axis:
             return self._axes.get(symbol.length_axis)
-        least, most = self._lengths_of(symbol)
-        fixed = least if least == most else None
+        fixed = symbol.fixed_length(self._condition_holds(symbol))
         root = symbol.length_of or name
         alike = [one.name for one in self._op.symbols if root in (one.name, one.length_of)]
         return next((len(self._dims(one)) for one in alike if one in self._values), fixed)
 
     def _lengths_of(self, symbol: Symbol) -> tuple[int, int]:
         """What the schema says of a list's length with the case's attributes."""
-        return symbol.lengths(bool(symbol.length_if and self._attributes.get(symbol.length_if.attribute)))
+        return symbol.lengths(self._condition_holds(symbol))
+
+    def _condition_holds(self, symbol: Symbol) -> bool:
+        return bool(symbol.length_if and self._attributes.get(symbol.length_if.attribute))
 
     def _condition_of(self, tensor: Tensor) -> str:
         """What lengths of a shape hang on, for messages."""

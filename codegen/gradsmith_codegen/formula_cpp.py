@@ -30,6 +30,8 @@ from .model import Attribute, AttributeKind, Op
 from .text import Text, cpp_comment
 
 LONGEST = 70  # characters of an expression on a line
+# The structs of functions that may be approximate: a functor's parameter, and the one that is not.
+MATH = "Math"
 PRECISE = "formula::Precise"
 
 
@@ -48,7 +50,7 @@ class Body:
     """Statements, what names of formulas are in them, and where the functions are that may be approximate."""
 
     names: dict[str, Code]
-    math: str = "Math"
+    math: str = MATH
     lines: list[str] = field(default_factory=list)
     values: int = 0
 
@@ -90,8 +92,9 @@ def _names(op: Op, counts: Sequence[tuple[str, ...]]) -> dict[str, Code]:
         found[count_name(dims)] = scalar(f"scalars[{index}]", False)
     for index, name in enumerate(op.givens, len(op.scalars) + len(counts)):
         found[given_name(name)] = scalar(f"scalars[{index}]", True)
+    words = op.bits
     for index, tensor in enumerate(op.read_inputs):
-        found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask or tensor in op.bits)
+        found[tensor.name] = scalar(f"in[{index}]", tensor.is_mask or tensor in words)
     return found
 
 

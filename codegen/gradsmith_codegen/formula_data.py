@@ -199,9 +199,9 @@ def _lengths(op: Op, symbol: Symbol) -> Iterator[ListLength]:
         yield ListLength(symbol.name, attribute=attribute.name, axis_of=attribute.axis_of)
         return
     for where in (False, True) if condition else (False,):
-        least, most = symbol.lengths(where)
-        if least == most:
-            yield ListLength(symbol.name, least, condition=condition, where=where)
+        fixed = symbol.fixed_length(where)
+        if fixed is not None:
+            yield ListLength(symbol.name, fixed, condition=condition, where=where)
 
 
 def _graph_outputs(op: Op, numbers: dict[DataNode, int]) -> list[tuple[str, int]]:

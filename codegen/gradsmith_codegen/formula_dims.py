@@ -153,5 +153,5 @@ def _said(op: Op, symbol: Symbol, condition: bool) -> str:
         attribute = next(one for one in op.attributes if one.name == symbol.length_axis)
         place = next(index for index, one in enumerate(op.inputs) if one.name == attribute.axis_of)
         return f"internal::AxisFromStart(given.{attribute.name}, inputs[{place}].rank())"
-    least, most = symbol.lengths(condition)
-    return str(least) if least == most else ""
+    fixed = symbol.fixed_length(condition)
+    return "" if fixed is None else str(fixed)

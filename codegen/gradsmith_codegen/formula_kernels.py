@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .formula_cpp import MATH
 from .formula_schedule import Role, Schedule, bound_type
 from .model import DataType, Op, Row
 from .selection import type_of
@@ -42,7 +43,7 @@ class FunctorNames:
 
 def is_of_math(lines: Iterable[str]) -> bool:
     """Whether statements of a functor call what may be approximated."""
-    return any("Math::" in line for line in lines)
+    return any(f"{MATH}::" in line for line in lines)
 
 
 def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list[KernelMacro]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .formula_cpp import PRECISE, Body, Code, applied, chosen, constants, kept_short, number, scalar
+from .formula_cpp import MATH, PRECISE, Body, Code, applied, chosen, constants, kept_short, number, scalar
 from .formula_graph import ATTRIBUTE, CONSTANT, INPUT, LOOKUP, MEAN, NUMBER, VARIANCE
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
@@ -249,7 +249,7 @@ class _Writer:
         return self._method("ColumnTerms", [_ROW, "const A* in", "const A* columns", "A* terms"], lines)
 
     def _assignments(
-        self, to: str, tensors: Sequence[Tensor], are_sums: bool = False, math: str = "Math"
+        self, to: str, tensors: Sequence[Tensor], are_sums: bool = False, math: str = MATH
     ) -> list[str]:
         emitter = _Emitter(self, _LAST, math=math)
         nodes = [self._graph.outputs[tensor.name] for tensor in tensors]
@@ -420,7 +420,7 @@ class _Emitter:
     """Statements of one function: values that are used twice, or that formulas name, get names."""
 
     def __init__(
-        self, writer: _Writer, phase: int, results: str = "row.results", math: str = "Math"
+        self, writer: _Writer, phase: int, results: str = "row.results", math: str = MATH
     ) -> None:
         self.body = Body({}, math)
         self._writer = writer

@@ -297,6 +297,11 @@ class Symbol(Located):
         given = self.length_if if condition else None
         return (given.minimum, given.maximum) if given else (self.min_length, self.max_length)
 
+    def fixed_length(self, condition: bool) -> int | None:
+        """How many dims a list then has, where there is no choice."""
+        least, most = self.lengths(condition)
+        return least if least == most else None
+
     @property
     def all_lengths(self) -> tuple[int, int]:
         """How many dims a list has at least and at most whatever attributes are."""

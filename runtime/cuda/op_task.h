@@ -45,7 +45,7 @@ struct OpInfo {
   const KernelImage* image = nullptr;
   /// Bit i is set where input i of a map is a mask (patterns/map.h).
   unsigned masks = 0;
-  /// The same of inputs of bits.
+  /// Bit i is set where formulas read single bits of input i, which has words (patterns/functor.h).
   unsigned bits = 0;
   /// The passes of an operator whose formulas are computed by rows; null for others.
   const RowsPassesInfo* rows = nullptr;

@@ -106,7 +106,7 @@ struct Precise {
   /// a / b, and 0 where a is 0, whatever b is.
   template <typename A>
   GRADSMITH_FUNCTOR static A Div0(A a, A b) {
-    return a == A{0} ? A{0} : a / b;
+    return a == A{0} ? A{0} : Quotient(a, b);
   }
 };
 

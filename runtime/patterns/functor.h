@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_PATTERNS_FUNCTOR_H_
 #define GRADSMITH_PATTERNS_FUNCTOR_H_
 
+#include <cstdint>
 #include <type_traits>
 
 /// What functors of the kernel patterns are written with. A functor is a plain struct that CPU and
@@ -27,8 +28,11 @@ GRADSMITH_FUNCTOR constexpr bool IsMask(int input) {
   return (kMasksOf<Functor> >> input & 1U) != 0;
 }
 
-/// kBitsOf is a functor's kBits, whose bit i is set where input i of a map is of bits: words of 32,
-/// of which an element has the bit at its place in row-major order, from the least on, read as 1 or
+/// kBitsOfWord is how many bits a word has of an input of which single bits are read.
+inline constexpr std::int64_t kBitsOfWord = 32;
+
+/// kBitsOf is a functor's kBits, whose bit i is set where input i of a map is of bits: words, of
+/// which an element has the bit at its place in row-major order, from the least on, read as 1 or
 /// 0. One input is so at most, and of a map without sums.
 template <typename Functor, typename = void>
 inline constexpr unsigned kBitsOf = 0;

@@ -35,18 +35,6 @@ Dims SpaceOf(std::span<const TensorRef> tensors, unsigned bits) {
   return space;
 }
 
-/// The strides of bits, one for each element of the space, last dim fastest. Those of a space
-/// without elements may be any.
-Dims StridesOfBits(const Dims& space) {
-  Dims strides = space;
-  std::uint64_t stride = 1;
-  for (int dim = space.size() - 1; dim >= 0; --dim) {
-    strides[dim] = static_cast<std::int64_t>(stride);
-    stride *= static_cast<std::uint64_t>(space[dim]);
-  }
-  return strides;
-}
-
 /// The tensor whose memory the index space follows.
 const TensorRef& LeadOf(std::span<const TensorRef> tensors, int inputs, const Dims& space) {
   const auto fills = [&](const TensorRef& tensor) {
@@ -88,7 +76,6 @@ DataType ExpectedType(const MapTraits& traits, int tensor, DataType type) {
 Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
   const int inputs = traits.inputs;
   const Dims space = ExpectedSpace(tensors, traits);
-  constexpr std::int64_t kBitsOfWord = 32;
   const DataType type = tensors[traits.lead()].type;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     const TensorRef& tensor = tensors[t];
@@ -130,7 +117,7 @@ MapTask MapTaskOf(
     unsigned bits) {
   const int count = static_cast<int>(tensors.size());
   const Dims space = SpaceOf(tensors, bits);
-  const Dims of_bits = StridesOfBits(space);
+  const Strides of_bits = ContiguousStrides(space);
   const int rank = space.size();
   MapTask task;
   std::ranges::copy(scalars, task.scalars);

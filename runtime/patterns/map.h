@@ -103,7 +103,6 @@ void* MapAddress(int tensor, void* data, std::int64_t offset) {
 
 /// HasBit returns whether a bit is set in words that lie `word_step` apart.
 inline bool HasBit(const void* words, std::int64_t word_step, std::int64_t bit) {
-  constexpr std::int64_t kBitsOfWord = 32;
   const std::int64_t word = bit / kBitsOfWord * word_step;
   return (static_cast<const std::uint32_t*>(words)[word] >> (bit % kBitsOfWord) & 1U) != 0;
 }

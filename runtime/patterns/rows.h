@@ -42,10 +42,9 @@
 /// Terms gives an element's part of each result of the phase. What else a functor may have is in
 /// RowsFunctor: results that are finished once they are summed; inputs and outputs with one element
 /// for each row (RowOutputs), such as mean and inv_std, or a truth value; inputs with one element
-/// for each column,
-/// such as scale; and sums over the rows, one for each column (ColumnTerms), such as dScale. A row
-/// may have integers, such as a label, which are compared with an element's place in it
-/// (RowValues::index) or by which tables, such as the weights of classes, are looked up.
+/// for each column, such as scale; and sums over the rows, one for each column (ColumnTerms), such
+/// as dScale. A row may have integers, such as a label, which are compared with an element's place
+/// in it (RowValues::index) or by which tables, such as the weights of classes, are looked up.
 ///
 /// Operands come in this order, inputs before outputs: elements, columns, rows, integers of rows,
 /// tables. Element inputs and outputs have the same dims. Those with one element for each row have

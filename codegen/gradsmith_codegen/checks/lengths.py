@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .. import chains
 from ..diagnostics import Note
 from ..faults import did_you_mean, listing
-from ..model import AttributeKind, Op, Symbol
+from ..model import AttributeKind, Op
 from .registry import SHAPES, Finding, Scope, op_rule
 
 
@@ -62,7 +62,7 @@ def _lists_of_known_length(op: Op, scope: Scope, condition: bool) -> set[str]:
     known = {
         root[symbol.name]
         for symbol in op.symbols
-        if symbol.is_list and (symbol.length_axis or _is_fixed(symbol, condition))
+        if symbol.is_list and (symbol.length_axis or symbol.fixed_length(condition) is not None)
     }
     required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
     while True:
@@ -74,11 +74,6 @@ def _lists_of_known_length(op: Op, scope: Scope, condition: bool) -> set[str]:
         if not found:
             return {name for name in symbols if root[name] in known}
         known |= found
-
-
-def _is_fixed(symbol: Symbol, condition: bool) -> bool:
-    least, most = symbol.lengths(condition)
-    return least == most
 
 
 @op_rule("G339", needs=("dims", "attributes"), blames=("dims",))

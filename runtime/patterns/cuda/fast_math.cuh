@@ -51,9 +51,7 @@ struct Fast {
     return cuda::DivideApproximately(a, b);
   }
 
-  static GRADSMITH_FUNCTOR float Div0(float a, float b) {
-    return a == 0 ? 0.0F : cuda::DivideApproximately(a, b);
-  }
+  static GRADSMITH_FUNCTOR float Div0(float a, float b) { return a == 0 ? 0.0F : Quotient(a, b); }
 };
 
 }  // namespace gradsmith::formula

@@ -103,8 +103,9 @@ __device__ __forceinline__ void LoadBits(
     std::int64_t bit,
     std::int64_t step,
     T (&to)[kVector]) {
-  static_assert(32 % kVector == 0);
-  const unsigned word = words[(bit >> 5) * word_step] >> (bit & 31);
+  static_assert(kBitsOfWord % kVector == 0);
+  const auto place = static_cast<std::uint64_t>(bit);  // whose division by 32 is a shift
+  const unsigned word = words[place / kBitsOfWord * word_step] >> (place % kBitsOfWord);
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
     to[v] = Convert<T>(Accumulator<T>(word >> (step == 0 ? 0 : v) & 1U));

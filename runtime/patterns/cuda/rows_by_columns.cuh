@@ -94,12 +94,9 @@ class RowsByColumnsKernel {
   __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row, int chunk) const {
     return (row * task_.row_strides[tensor][0] + Column(chunk)) * Operands::SizeOf(tensor);
   }
-  static __device__ __forceinline__ int WordOfThread(int r, int chunk, int input) {
-    return (r * kChunks + chunk) * Functor::kInputs + input;
-  }
   /// What the thread has of an input in the r-th of the team's rows.
   __device__ __forceinline__ Word& Held(int r, int chunk, int input) {
-    const int word = WordOfThread(r, chunk, input);
+    const int word = (r * kChunks + chunk) * Functor::kInputs + input;
     return kInRegisters
                ? held_[word]
                : shared_[word * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];

@@ -115,12 +115,13 @@ bool IsRagged(
   const bool has_parts =
       task.rows < device.multiprocessors() && task.length > RowsPolicyOf(device).most_ragged;
   if (counts.column_inputs + counts.column_sums > 0 || info.rows_of_many_dims ||
-      task.length_rank != 1 || task.length < std::int64_t{2} * vector || has_parts) {
+      task.length_rank != 1 || task.length < std::int64_t{2} * vector || has_parts ||
+      !AreNeighbours(task, tensors, counts)) {
     return false;
   }
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     if (tensors[t].present && HasVectors(t, counts) &&
-        (task.length_strides[t][0] != 1 || !LieAlike(task, t, 0, vector) ||
+        (!LieAlike(task, t, 0, vector) ||
          AlignmentClass(tensors[t].data, tensors[t].type) != kVectorBytes)) {
       return false;
     }
@@ -318,8 +319,8 @@ RowsForm FormOf(
   }
   form.is_ragged = !has_vectors && !form.is_across && IsRagged(device, task, tensors, info, vector);
   form.vector = has_vectors || form.is_ragged ? vector : 1;
-  form.is_by_columns = !form.is_across && AreNeighbours(task, tensors, counts) &&
-                       IsByColumns(device, task, info, bytes, form.vector);
+  form.is_by_columns =
+      AreNeighbours(task, tensors, counts) && IsByColumns(device, task, info, bytes, form.vector);
   return form;
 }
 
