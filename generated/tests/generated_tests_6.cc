@@ -2924,9 +2924,6 @@ const reference::NamedFormulaOracle kOracle({
             // 0
             "D",
         },
-    .lengths =
-        {
-        },
     .shapes =
         {
             {"accumulation_buffer", {"D"}},
