@@ -1,9 +1,11 @@
-"""ops.yaml with as few of its operators as show all that there is of them: for tests of what is made of each alike."""
+"""ops.yaml with some of its operators, for tests of what is made of each alike: few of them, or as many as it takes to
+say all that the schema says of any."""
 
 from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -13,21 +15,48 @@ OF_ROWS = 2  # the first whose formulas reduce: an operator and its gradient
 
 
 def few_operators() -> str:
-    """The schema with each family's first operator and its gradients, some that have formulas, and what those share.
+    """The schema with each family's first operator and its gradients, some that have formulas, and what those share."""
+    head, entries = head_and_entries()
+    return head + whole(entries, wanted_of_few(entries))
 
-    An entry is whole: its gradient's forward operator, and whatever it is an alias of, are there as well.
-    """
-    text = (REPOSITORY / "ops.yaml").read_text(encoding="utf-8")
-    head, *entries = re.split(r"^(?=  - name: )", text, flags=re.MULTILINE)
-    kept: set[int] = set()
+
+def covering_operators() -> str:
+    """The few, those that handwritten tests name, and others until all that the schema says of any operator is there:
+    each function of a formula, each key, each type."""
+    head, entries = head_and_entries()
+    sources = (path for folder in ("runtime", "fuzz") for path in (REPOSITORY / "tests" / folder).rglob("*.cc"))
+    named = {name for path in sources for name in re.findall(r'(?:"|::)([A-Z]\w+)', path.read_text(encoding="utf-8"))}
+    wanted = wanted_of_few(entries) + [number for number, entry in enumerate(entries) if name_of(entry) in named]
+    said = [what_is_said(entry) for entry in entries]
+    left = set().union(*said).difference(*(said[number] for number in wanted))
+    while left:
+        number = max(range(len(entries)), key=lambda number: len(said[number] & left))
+        wanted.append(number)
+        left -= said[number]
+    return head + whole(entries, wanted)
+
+
+def head_and_entries() -> tuple[str, list[str]]:
+    """The text of ops.yaml before its operators, and that of each of them."""
+    head, *entries = re.split(r"^(?=  - name: )", (REPOSITORY / "ops.yaml").read_text(encoding="utf-8"), flags=re.M)
+    return head, entries
+
+
+def wanted_of_few(entries: list[str]) -> list[int]:
     wanted = [number for number, entry in enumerate(entries) if "\n    formulas:" in entry][:OF_FORMULAS]
     wanted += [number for number, entry in enumerate(entries) if reduces(entry)][:OF_ROWS]
-    wanted += [number for number, entry in enumerate(entries) if entry.startswith("  - name: SoftmaxGrad\n")]
+    wanted.append(number_of(entries, "SoftmaxGrad"))
     seen: dict[str, int] = {}
     for number, entry in enumerate(entries):
         family = re.search(r"^    kernel: (\w+)::", entry, re.MULTILINE)
         if family and seen.setdefault(family[1], number) in (number, number_of(entries, gradient_of(entry))):
             wanted.append(number)
+    return wanted
+
+
+def whole(entries: list[str], wanted: list[int]) -> str:
+    """The entries of the numbers, and those that they need: the forward operator, and whatever one is an alias of."""
+    kept: set[int] = set()
     while wanted:
         number = wanted.pop()
         if number in kept:
@@ -37,13 +66,32 @@ def few_operators() -> str:
             wanted.append(number_of(entries, gradient_of(entries[number])))
         for alias in re.findall(r"[:\[ ]\*(\w+)", re.sub(r'"[^"]*"', "", entries[number])):
             wanted += [at for at, entry in enumerate(entries) if re.search(rf"&{alias}\b", entry)]
-    return head + "".join(entries[number] for number in sorted(kept))
+    return "".join(entries[number] for number in sorted(kept))
+
+
+def what_is_said(entry: str) -> set[str]:
+    """Keys of the schema, types, and of formulas functions and comparisons."""
+    code = re.sub(r'^    doc: .*(?:\n      .*)*|\bdoc: "(?:\\.|[^"])*"', "", entry, flags=re.MULTILINE)
+    words = set(re.findall(r"\b\w+\(| (?:[<>]=?|[=!]=) ", code))
+    words |= {f"{key}:" for key in re.findall(r"(\w+):", code) if key in schema_keys()}
+    return words | set(re.findall(r"\b(?:float|double|MLFloat16|bf16|u?int\d+|bool)\b", code))
+
+
+@cache
+def schema_keys() -> set[str]:
+    """Those of ops.yaml, by the schema that editors have of it."""
+    text = (REPOSITORY / "ops.schema.json").read_text(encoding="utf-8")
+    return set(re.findall(r'^ *"(\w+)": \{', text, re.MULTILINE))
 
 
 def reduces(entry: str) -> bool:
     """Whether formulas of an entry name the dims of a mean."""
     formulas = re.search(r"^    formulas:.*(?:\n      .*)*", entry, re.MULTILINE)
     return formulas is not None and re.search(r"\bmean\(.+, [A-Z]\)", formulas[0]) is not None
+
+
+def name_of(entry: str) -> str:
+    return entry.removeprefix("  - name: ").partition("\n")[0]
 
 
 def gradient_of(entry: str) -> str:
@@ -56,13 +104,13 @@ def number_of(entries: list[str], op: str) -> int:
     return next((at for at, entry in enumerate(entries) if entry.startswith(f"  - name: {op}\n")), -1)
 
 
-def main(output: Path) -> None:
+def main(which: str, output: Path) -> None:
     """Writes the schema where it is not yet as it would be: builds of it stay up to date."""
-    text = few_operators()
+    text = {"few": few_operators, "covering": covering_operators}[which]()
     if not output.exists() or output.read_text(encoding="utf-8") != text:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]))
