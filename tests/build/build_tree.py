@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from few_operators import few_operators
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRATCH = REPOSITORY / "build/test-scratch"
 JOBS = str(len(os.sched_getaffinity(0)))
@@ -74,8 +76,8 @@ class BuildTree:
         )
 
     def restore(self) -> None:
-        """Makes the copy equal to the repository again and brings the build up to date with it."""
-        copy_sources(REPOSITORY, self.source)
+        """Makes the copy equal to the repository again, but for its few operators, and brings the build up to date."""
+        copy_with_few_operators(REPOSITORY, self.source)
         if not (self.folder / "CMakeCache.txt").exists():
             self.configure()
         log = self.build()
@@ -146,9 +148,21 @@ def replace_once(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def copy_sources(origin: Path, copy: Path, names: Iterable[str] = SOURCES) -> None:
+def copy_with_few_operators(
+    origin: Path, copy: Path, names: Iterable[str] = SOURCES, operators: Iterable[str] = ()
+) -> None:
+    """As copy_sources, with operators that are soon generated and compiled in place of all."""
+    schema = copy.parent / "few_operators.yaml"
+    schema.parent.mkdir(parents=True, exist_ok=True)
+    schema.write_text(few_operators(operators), encoding="utf-8")
+    copy_sources(origin, copy, names, {Path("ops.yaml"): schema})
+
+
+def copy_sources(
+    origin: Path, copy: Path, names: Iterable[str] = SOURCES, instead: Mapping[Path, Path] | None = None
+) -> None:
     """Writes the files that differ and removes the others' remains, so that what is equal keeps its age."""
-    wanted = {path.relative_to(origin): path for path in _files(origin / name for name in names)}
+    wanted = {path.relative_to(origin): path for path in _files(origin / name for name in names)} | dict(instead or {})
     for path in _files([copy]) if copy.exists() else []:
         if path.relative_to(copy) not in wanted:
             path.unlink()

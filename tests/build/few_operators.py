@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,10 @@ OF_FORMULAS = 6  # the first of them, which differ most
 OF_ROWS = 2  # the first whose formulas reduce: an operator and its gradient
 
 
-def few_operators() -> str:
-    """The schema with each family's first operator and its gradients, some that have formulas, and what those share."""
+def few_operators(also: Iterable[str] = ()) -> str:
+    """The schema with each family's first operator and its gradients, some that have formulas, and those named."""
     head, entries = head_and_entries()
-    return head + whole(entries, wanted_of_few(entries))
+    return head + whole(entries, wanted_of_few(entries) + [number_of(entries, name) for name in also])
 
 
 def covering_operators() -> str:

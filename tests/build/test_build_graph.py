@@ -51,7 +51,7 @@ def test_changed_op_compiles_its_shard_and_the_table(tree: BuildTree, old: str, 
     text = (tree.source / "ops.yaml").read_text()
     entry = text.index("- name: ConvGrad\n")
     place = text.index(old, entry)
-    assert place < text.index("- name: ConvTranspose\n")
+    assert place < text.index("- name: ", entry + 1)
     (tree.source / "ops.yaml").write_text(text[:place] + new + text[place + len(old) :])
     log = tree.build()
     assert log.succeeded, log.output

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from build_tree import REPOSITORY, SCRATCH
+from few_operators import few_operators
 from page_project import Page
 
 PROGRAM = """
@@ -60,16 +61,20 @@ int main() {
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    """Quickly compiled; the folder stays between runs of the tests, so that only what changed is compiled again."""
+    """Of few operators, quickly compiled; the folder stays between runs of the tests, so that only what changed is
+    compiled again."""
     pytest.importorskip("scikit_build_core")
     folder = SCRATCH / "wheel"
+    schema = folder / "schema/ops.yaml"
+    schema.parent.mkdir(parents=True, exist_ok=True)
+    schema.write_text(few_operators(["Relu"]), encoding="utf-8")
     for old in folder.glob("*.whl"):
         old.unlink()
     command = [sys.executable, "-m", "pip", "wheel", str(REPOSITORY), "--no-deps", "--no-build-isolation"]
     command += ["--no-index", "--quiet", "--wheel-dir", str(folder)]
     command += ["-C", f"build-dir={folder / 'build'}", "-C", "cmake.build-type=Debug"]
     command += ["-C", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0", "-C", "cmake.define.GRADSMITH_CUDA=OFF"]
-    command += ["-C", "cmake.define.CMAKE_UNITY_BUILD=ON"]
+    command += ["-C", "cmake.define.CMAKE_UNITY_BUILD=ON", "-C", f"cmake.define.GRADSMITH_OPS_YAML={schema}"]
     subprocess.run(command, check=True)
     (built,) = folder.glob("*.whl")
     return built
