@@ -8,12 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from installed_headers import headers_of, one_of_each
 
 SENTENCE = "gradsmith needs C++20: compile with -std=c++20 or later"
-
-
-def headers_of(prefix: Path) -> list[str]:
-    return sorted(str(path.relative_to(prefix / "include")) for path in prefix.glob("include/gradsmith/**/*.h"))
 
 
 def errors_as_cpp17(prefix: Path, folder: Path, header: str) -> list[str]:
@@ -30,8 +27,8 @@ def test_the_whole_library_gives_one_error(prefix: Path, tmp_path: Path) -> None
 
 
 def test_the_first_error_of_each_header_says_why(prefix: Path, tmp_path: Path) -> None:
-    headers = headers_of(prefix)
-    assert {"gradsmith/status.h", "gradsmith/types.h", "gradsmith/ops/conv.h"} <= set(headers)
+    headers = one_of_each(prefix / "include")
+    assert {"gradsmith/status.h", "gradsmith/types.h"} <= set(headers)
     for header in headers:
         assert SENTENCE in errors_as_cpp17(prefix, tmp_path, header)[0], header
 
@@ -52,7 +49,7 @@ def test_macros_of_others_are_put_aside_and_brought_back(prefix: Path, tmp_path:
     numbers = {name: number for number, name in enumerate(FOREIGN, 1000)}
     defined = "".join(f"#define {name} {number}\n" for name, number in numbers.items())
     kept = "".join(f"#if {name} != {numbers[name]}\n#error {name}\n#endif\n" for name in {*numbers} - STANDARD_LIBRARYS)
-    headers = [header for header in headers_of(prefix) if "/foreign_macros_" not in header]
+    headers = [header for header in headers_of(prefix / "include") if "/foreign_macros_" not in header]
     source = tmp_path / "program.cc"
     source.write_text(defined + "".join(f"#include <{header}>\n{kept}" for header in headers))
     command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", f"-I{prefix}/include", str(source)]
