@@ -55,6 +55,29 @@ function(gradsmith_compile_kernels result)
   set(${result} "${folder}/kernel_images.cc" PARENT_SCOPE)
 endfunction()
 
+# gradsmith_declare_kernels(<variable> [FOLDER <folder>] [PREFIX <text>] SOURCES <source>...)
+#
+# The same where there is no nvcc: images without code, so that sources need not ask whether there are any.
+function(gradsmith_declare_kernels result)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FOLDER;PREFIX" "SOURCES")
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER "${CMAKE_CURRENT_BINARY_DIR}/kernels")
+  endif()
+  set(GRADSMITH_KERNEL_IMAGE_DECLARATIONS "")
+  set(definitions "")
+  foreach(source IN LISTS ARG_SOURCES)
+    cmake_path(GET source STEM name)
+    string(APPEND GRADSMITH_KERNEL_IMAGE_DECLARATIONS "extern const KernelImage kImage_${ARG_PREFIX}${name};\n")
+    string(APPEND definitions
+           "constinit const gradsmith::cuda::KernelImage gradsmith::cuda::kImage_${ARG_PREFIX}${name} = "
+           "{\"${ARG_PREFIX}${name}\", nullptr};\n")
+  endforeach()
+  configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.h.in" "${ARG_FOLDER}/cuda/kernel_images.h" @ONLY)
+  file(CONFIGURE OUTPUT "${ARG_FOLDER}/kernel_images.cc" @ONLY
+       CONTENT "#include \"cuda/kernel_images.h\"\n\n${definitions}")
+  set(${result} "${ARG_FOLDER}/kernel_images.cc" PARENT_SCOPE)
+endfunction()
+
 # nvcc's options for GRADSMITH_CUDA_ARCHITECTURES.
 function(_gradsmith_nvcc_architectures result)
   set(options "")

@@ -61,7 +61,7 @@ _OPTIONAL = {
 _LISTS = ("RequiredInputs", "RequiredOutputs", "std::span<")  # begin the types of lists of tensors
 _SPECIFIERS = frozenset(("[", "]", "nodiscard", "inline", "constexpr"))
 _TEXT_TYPES = frozenset(("char", "string", "string_view"))
-_RUNS = frozenset(("RunCpu", "RunCuda"))
+_RUNS = frozenset((kernel_terms.RUNS_ANYWHERE, "RunCpu", "RunCuda"))
 
 
 class Family:

@@ -121,6 +121,7 @@ Fields = Mapping[str, str]  # C++ types by name
 NUMBER_TYPES = {"int": "std::int64_t", "float": "double", "ints": "IntList", "floats": "FloatList"}
 CPP_TYPES = {**NUMBER_TYPES, "bool": "bool", "string": "std::string"}
 OPTIONAL = "optional "  # begins the type of an attribute that may be absent
+RUNS_ANYWHERE = "Run"  # the function of a kernel that asks the context for its backend
 FOREIGN = "C++ "  # begins a type that no attribute has, be it called by a word of the schema, such as int
 
 
@@ -131,7 +132,7 @@ class Kernel:
     attributes: Fields | None  # types as the schema calls them: int, float, ints, AutoPad; others FOREIGN
     inputs: Mapping[str, bool] | None  # whether each must be there
     outputs: Mapping[str, bool] | None
-    runs: frozenset[str]  # RunCpu, RunCuda
+    runs: frozenset[str]  # RunCpu, RunCuda, or one for all backends
     shapes: Shapes | None = None  # None where the kernel takes any
     types: Types | None = None  # likewise
     limits: Limits = NO_LIMITS
@@ -139,6 +140,10 @@ class Kernel:
     says: tuple[tuple[str, str], ...] = ()  # the texts of the constants, by their names
     faults: tuple[str, ...] = ()  # what is wrong with what the header says of it
     lists: frozenset[str] = frozenset()  # the inputs and outputs that are lists of tensors
+
+    @property
+    def runs_anywhere(self) -> bool:
+        return RUNS_ANYWHERE in self.runs
 
     @property
     def tensors(self) -> dict[str, bool]:

@@ -419,6 +419,7 @@ class Op(Located):
     operations: Formula | None = None  # how many operations of arithmetic a call makes
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
+    runs_anywhere: bool = False  # whether the kernel has one function for all backends; likewise
 
     @property
     def type_parameters(self) -> tuple[str, ...]:
@@ -485,12 +486,15 @@ class Op(Located):
         """What computes it, for messages and listings."""
         return self.kernel or f"formulas::{self.name}"
 
-    def checked(self, cases: tuple[Case, ...], kernel_says: tuple[tuple[str, str], ...]) -> Op:
+    def checked(
+        self, cases: tuple[Case, ...], kernel_says: tuple[tuple[str, str], ...], runs_anywhere: bool
+    ) -> Op:
         """With what the checks have worked out."""
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
             self.since_version, self.repeatable, self.formulas, self.operations, kernel_says,
+            runs_anywhere,
         )  # fmt: skip
 
 

@@ -72,6 +72,11 @@ constexpr RowsAxes AxesFrom(int begin, int end) {
   return {(1U << end) - (1U << begin)};
 }
 
+/// AlongAxis returns the one dim along which rows lie, counted from 0.
+constexpr RowsAxes AlongAxis(std::int64_t axis) {
+  return {1U << axis};
+}
+
 /// ChannelsOf returns the dims of which a channel is made, so that rows are channels: all `rank` of
 /// a tensor but the axis of the channels.
 constexpr RowsAxes ChannelsOf(int rank, int channel_axis) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "core/arguments.h"
 
 namespace gradsmith::internal {
 
@@ -57,6 +60,36 @@ WindowsTask MakeWindowsTask(const WindowsGeometry& geometry, std::span<const Ten
     }
   }
   return task;
+}
+
+Status CheckWindows(
+    std::span<const TensorRef> tensors,
+    const WindowsGeometry& geometry,
+    const WindowsOperands& operands,
+    std::span<const std::string_view> names) {
+  const TensorRef& first = tensors[0];
+  if (first.rank() != 2 + geometry.rank) {
+    return Internal(
+        std::string(names[0]) + " has " + std::to_string(first.rank()) + " dims; expected " +
+        std::to_string(2 + geometry.rank));
+  }
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const bool is_over_input = (operands.over_input >> t & 1U) != 0;
+    Dims expected = {first.dims[0], first.dims[1]};
+    for (const WindowAxis& axis : std::span(geometry.axes).last(geometry.rank)) {
+      expected.push_back(is_over_input ? axis.input : axis.output);
+    }
+    const bool has_indices = (operands.indices >> t & 1U) != 0;
+    const Argument argument =
+        MakeArgument(names[t], &tensors[t], expected, has_indices ? DataType::kInt64 : first.type);
+    if (argument.dims != nullptr && !(*argument.dims == expected)) {
+      return WrongDims(names[t], *argument.dims, expected, ", as the windows say");
+    }
+    if (Status status = CheckTypes({&argument, 1}, "one type"); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
 }
 
 PerDim<std::int64_t> SiteCounts(const WindowsTask& task, bool of_output) {

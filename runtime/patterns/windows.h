@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #include "core/element.h"
 #include "core/parallel.h"
 #include "core/window_axis.h"
 #include "gradsmith/context.h"
+#include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 #include "patterns/windows_task.h"
 #include "patterns/windows_walk.h"
@@ -52,6 +54,22 @@ struct WindowsGeometry {
 /// MakeWindowsTask returns the task of a call, whose tensors have the dims that the geometry says;
 /// one that is not present has no address. The first has the batch and the channels of all.
 WindowsTask MakeWindowsTask(const WindowsGeometry& geometry, std::span<const TensorRef> tensors);
+
+/// WindowsOperands says what the operands of a functor are, as sets of their places.
+struct WindowsOperands {
+  /// Those that have an element for each of the input, and not for each window.
+  unsigned over_input = 0;
+  /// Those that are int64, and not of the first one's type.
+  unsigned indices = 0;
+};
+
+/// CheckWindows returns the error of the first operand whose dims are not what the windows say, or
+/// that has another type. `names` are those of the operands.
+Status CheckWindows(
+    std::span<const TensorRef> tensors,
+    const WindowsGeometry& geometry,
+    const WindowsOperands& operands,
+    std::span<const std::string_view> names);
 
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kWindowsGrain = 1024;

@@ -242,6 +242,10 @@ Result<Dims> GlobalSpatial(const NoAttributes& /*attributes*/, const Dims& D) {
   return Dims::Filled(D.size(), 1);
 }
 
+Result<WindowsGeometry> WindowsOver(const WindowAttributes& attributes, const Dims& input) {
+  return GeometryOf(attributes, SpatialDims(input));
+}
+
 Result<Problem> ProblemOf(
     const MaxPoolAttributes& attributes,
     const MaxPool::Inputs& inputs,

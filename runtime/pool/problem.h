@@ -16,6 +16,12 @@ struct Problem {
   internal::InlineVector<TensorRef, internal::kMaxWindowTensors> tensors;
 };
 
+/// WindowsOver returns the windows that pooling with the attributes has over an input with dims
+/// (N, C, D...). An error where they do not fit together.
+Result<internal::WindowsGeometry> WindowsOver(
+    const WindowAttributes& attributes,
+    const Dims& input);
+
 /// ProblemOf reads the arguments of an operator. An error where their dims or types do not fit
 /// together as the kernel's kShapes and kTypes say, which the dims of MaxPoolGrad's dX may not.
 Result<Problem> ProblemOf(

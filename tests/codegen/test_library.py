@@ -113,3 +113,14 @@ def test_kernels_of_the_runtimes_families_stay_in_its_namespace() -> None:
     library = Library("mylib", frozenset({"scale"}))
     assert library.namespace_of("scale::Scale") == "mylib::scale"
     assert library.namespace_of("conv::ConvGrad") == "gradsmith::conv"
+
+
+def test_a_kernel_may_have_one_function_for_all_backends(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = folder / "ops.yaml"
+    schema.write_text(SCHEMA.replace("backends: [cpu]", "backends: [cpu, cuda]"))
+    assert generate(folder, "--library", "mylib") != OK
+    assert "kernel scale::Scale does not run on cuda: it has no RunCuda" in capsys.readouterr().err
+    (folder / "scale/kernels.h").write_text(HEADER.replace("RunCpu()", "Run()"))
+    assert generate(folder, "--library", "mylib") == OK
+    stubs = (folder / "out/src/ops_shard_0.cc").read_text()
+    assert stubs.count("return Kernel::Run(context, ") == 2

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "reference/oracle.h"
@@ -44,7 +45,7 @@ inline Expected Zeros(const Shape& dims) {
   return {{dims, zeros}, zeros, zeros, zeros};
 }
 
-/// Data of numbers that need few digits, or of any.
+/// Data of numbers that need few digits, or of any. Outputs that may be inexact always are.
 class PlainOracle : public Oracle {
  public:
   [[nodiscard]] Tensors MakeRandomData(
@@ -69,6 +70,9 @@ class PlainOracle : public Oracle {
     ExactData data;
     for (const auto& [name, dims] : inputs) {
       data.inputs[name] = MakeTensor(dims, [&] { return random.Integer(1, level == 0 ? 5 : 2); });
+    }
+    for (const std::string& name : InexactOutputs()) {
+      data.inexact[name] = "what it is made of is rounded";
     }
     return data;
   }

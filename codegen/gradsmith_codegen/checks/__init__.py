@@ -60,7 +60,7 @@ def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diag
     scopes = _scopes(document, headers)
     for rule in sorted(OP_RULES, key=lambda rule: (rule.turn, rule.rule.id)):
         diagnostics += rule.run(scopes)
-    ops = tuple([scope.draft.op.checked(scope.evaluated_cases.cases, scope.kernel_says) for scope in scopes])
+    ops = tuple([scope.checked for scope in scopes])
     schema = Schema(document.files, document.version, document.domain, document.since_version, ops)
     return schema, diagnostics
 

@@ -79,7 +79,7 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """The kernel does not run on a backend of the operator."""
     for backend in op.backends:
         run = f"Run{backend.value.capitalize()}"
-        if scope.kernel and run not in scope.kernel.runs:
+        if scope.kernel and run not in scope.kernel.runs and not scope.kernel.runs_anywhere:
             message = (
                 f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {header_of(op)}"
             )

@@ -45,8 +45,11 @@ class Scope:
         return self.kernels.kernel(self.draft.op.kernel)
 
     @property
-    def kernel_says(self) -> tuple[tuple[str, str], ...]:
-        return self.kernel.says if self.kernel else ()
+    def checked(self) -> Op:
+        """The operator with what the checks have worked out."""
+        says = self.kernel.says if self.kernel else ()
+        runs_anywhere = self.kernel is not None and self.kernel.runs_anywhere
+        return self.draft.op.checked(self.evaluated_cases.cases, says, runs_anywhere)
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:

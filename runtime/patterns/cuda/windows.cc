@@ -298,7 +298,7 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   }
   const int elements = ElementsOfVector(task.lead().type);
   const bool channels_last = HasChannels(task, windows, elements);
-  if (kind.gathers && (channels_last || AreContiguous(kind, task, windows))) {
+  if (kind.has_tiles && (channels_last || AreContiguous(kind, task, windows))) {
     const bool is_flat = !channels_last && !geometry.column_major && IsWhole(windows);
     if (const auto tiles = MakeWindowTiles(
             kind, task, is_flat ? AlongOneAxis(windows) : windows, geometry.column_major,

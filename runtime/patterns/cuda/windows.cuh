@@ -143,10 +143,13 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
       channels, name, suffix, ReduceWindows<Functor, T, gradsmith::cuda::kVectorLength<T>>) \
   GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, ReduceWindows<Functor, T, 1>)
 
+#define GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, suffix, T) \
+  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T>)
+
 #define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                             \
   GRADSMITH_WINDOW_TILES_KERNEL(tiles, name, suffix, GatherByTiles<Functor, T, false>)            \
   GRADSMITH_WINDOW_TILES_KERNEL(tiles_of_channels, name, suffix, GatherByTiles<Functor, T, true>) \
-  GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T>)
+  GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, suffix, T)
 
 /// Define the kernels of an operator, by its name in ops.yaml, for all floating types.
 #define GRADSMITH_REDUCE_WINDOWS_KERNELS(name, Functor)           \
@@ -159,5 +162,12 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f64, double) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f16, __half) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+
+/// Defines those of a gather whose windows give something else than kernels by tiles know of.
+#define GRADSMITH_GATHER_WINDOWS_KERNELS_BY_ELEMENTS(name, Functor)       \
+  GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, f32, float)  \
+  GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, f64, double) \
+  GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, f16, __half) \
+  GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, bf16, __nv_bfloat16)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_WINDOWS_CUH_

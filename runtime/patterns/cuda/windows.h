@@ -29,6 +29,9 @@ struct WindowsKind {
   bool has_places = false;
   /// Whether there are kernels of the form `whole`.
   bool has_whole = false;
+  /// Whether there are kernels by tiles, in which the kind of key tells what a window gives, and
+  /// not the functor.
+  bool has_tiles = false;
 
   /// Whether a window of a gather gives to all that it holds, and not to one element.
   [[nodiscard]] constexpr bool shares() const { return !has_places && !reads_input; }

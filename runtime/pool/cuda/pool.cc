@@ -59,13 +59,18 @@ constexpr WindowsKind kAveragePoolKind = {.kernels = "AveragePool", .has_whole =
 constexpr WindowsKind kMaxPoolGradKind = {
     .kernels = "MaxPoolGrad",
     .gathers = true,
-    .has_places = true};
+    .has_places = true,
+    .has_tiles = true};
 constexpr WindowsKind kMaxPoolXYGradKind = {
     .kernels = "MaxPoolXYGrad",
     .gathers = true,
     .reads_input = true,
-    .has_whole = true};
-constexpr WindowsKind kAveragePoolGradKind = {.kernels = "AveragePoolGrad", .gathers = true};
+    .has_whole = true,
+    .has_tiles = true};
+constexpr WindowsKind kAveragePoolGradKind = {
+    .kernels = "AveragePoolGrad",
+    .gathers = true,
+    .has_tiles = true};
 
 template <const WindowsKind& kKind>
 Result<std::unique_ptr<internal::Plan>>

@@ -1,40 +1,59 @@
 #include "channels/functors.h"
 #include "channels/kernels.h"
-#include "patterns/rows.h"
+#include "cuda/kernel_images.h"
+#include "patterns/run_functor.h"
 
 namespace gradsmith::channels {
 
-using internal::ChannelsOf;
-using internal::RowsOnCpu;
+namespace {
 
-Status ChannelNorm::RunCpu(
+using internal::ChannelsOf;
+using internal::FunctorKernels;
+using internal::RowsOnBackend;
+
+constexpr FunctorKernels kNorm = {
+    .name = "ChannelNorm",
+    .operands = {"X", "scale", "B", "Y", "mean", "inv_std"},
+    .image = &cuda::kImage_channel_rows};
+constexpr FunctorKernels kNormGrad = {
+    .name = "ChannelNormGrad",
+    .operands = {"dY", "X", "scale", "mean", "inv_std", "dX", "dScale", "dBias"},
+    .image = &cuda::kImage_channel_rows};
+constexpr FunctorKernels kTotals = {
+    .name = "ChannelTotals",
+    .operands = {"X", "weight", "factor", "Y", "sums", "totals"},
+    .image = &cuda::kImage_channel_rows};
+
+}  // namespace
+
+Status ChannelNorm::Run(
     const Context& context,
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return RowsOnCpu<ChannelNormRows>(
-      context, ChannelsOf(inputs.X->dims.size(), 1), {attributes.epsilon}, inputs.X, inputs.scale,
-      inputs.B, outputs.Y, outputs.mean, outputs.inv_std);
+  return RowsOnBackend<ChannelNormRows>(
+      context, kNorm, ChannelsOf(inputs.X->dims.size(), 1), {attributes.epsilon}, inputs.X,
+      inputs.scale, inputs.B, outputs.Y, outputs.mean, outputs.inv_std);
 }
 
-Status ChannelNormGrad::RunCpu(
+Status ChannelNormGrad::Run(
     const Context& context,
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return RowsOnCpu<ChannelNormGradRows>(
-      context, ChannelsOf(inputs.X->dims.size(), 1), {}, inputs.dY, inputs.X, inputs.scale,
-      inputs.mean, inputs.inv_std, outputs.dX, outputs.dScale, outputs.dBias);
+  return RowsOnBackend<ChannelNormGradRows>(
+      context, kNormGrad, ChannelsOf(inputs.X->dims.size(), 1), {}, inputs.dY, inputs.X,
+      inputs.scale, inputs.mean, inputs.inv_std, outputs.dX, outputs.dScale, outputs.dBias);
 }
 
-Status ChannelTotals::RunCpu(
+Status ChannelTotals::Run(
     const Context& context,
     const Attributes& /*attributes*/,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return RowsOnCpu<ChannelTotalsRows>(
-      context, ChannelsOf(inputs.X->dims.size(), 1), {}, inputs.X, inputs.weight, inputs.factor,
-      outputs.Y, outputs.sums, outputs.totals);
+  return RowsOnBackend<ChannelTotalsRows>(
+      context, kTotals, ChannelsOf(inputs.X->dims.size(), 1), {}, inputs.X, inputs.weight,
+      inputs.factor, outputs.Y, outputs.sums, outputs.totals);
 }
 
 }  // namespace gradsmith::channels

@@ -31,12 +31,7 @@ struct ChannelNorm {
     const TensorRef* mean = nullptr;
     const TensorRef* inv_std = nullptr;
   };
-  static Status RunCpu(
-      const Context& context,
-      const Attributes& attributes,
-      const Inputs& inputs,
-      const Outputs& outputs);
-  static Status RunCuda(
+  static Status Run(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -67,12 +62,7 @@ struct ChannelNormGrad {
     const TensorRef* dScale = nullptr;
     const TensorRef* dBias = nullptr;
   };
-  static Status RunCpu(
-      const Context& context,
-      const Attributes& attributes,
-      const Inputs& inputs,
-      const Outputs& outputs);
-  static Status RunCuda(
+  static Status Run(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,
@@ -95,12 +85,7 @@ struct ChannelTotals {
     const TensorRef* sums = nullptr;
     const TensorRef* totals = nullptr;
   };
-  static Status RunCpu(
-      const Context& context,
-      const Attributes& attributes,
-      const Inputs& inputs,
-      const Outputs& outputs);
-  static Status RunCuda(
+  static Status Run(
       const Context& context,
       const Attributes& attributes,
       const Inputs& inputs,

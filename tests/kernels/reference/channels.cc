@@ -114,20 +114,6 @@ class NormOracle final : public ChannelOracle {
     return outputs;
   }
 
-  [[nodiscard]] std::optional<ExactData> MakeExactData(
-      const Shapes& inputs,
-      const Attributes& attributes,
-      int level,
-      Random& random) const override {
-    std::optional<ExactData> data = PlainOracle::MakeExactData(inputs, attributes, level, random);
-    for (const std::string& name : InexactOutputs()) {
-      if (data) {
-        data->inexact[name] = "a square root is rounded";
-      }
-    }
-    return data;
-  }
-
   [[nodiscard]] std::set<std::string> InexactOutputs() const override {
     return {"Y", "mean", "inv_std"};
   }
@@ -183,18 +169,6 @@ class NormGradOracle final : public ChannelOracle {
         NormOracle().Run({{"X", data.at("X")}, {"scale", data.at("scale")}}, attributes);
     data["mean"] = forward.at("mean").value;
     data["inv_std"] = forward.at("inv_std").value;
-    return data;
-  }
-
-  [[nodiscard]] std::optional<ExactData> MakeExactData(
-      const Shapes& inputs,
-      const Attributes& attributes,
-      int level,
-      Random& random) const override {
-    std::optional<ExactData> data = PlainOracle::MakeExactData(inputs, attributes, level, random);
-    if (data) {
-      data->inexact["dX"] = "means are rounded";
-    }
     return data;
   }
 
