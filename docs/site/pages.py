@@ -11,7 +11,14 @@ HOME = "index.md"
 # What the reader of a page wants to find beside it, in order; pages of docs/ that are not named here are in the last.
 NAVIGATION = {
     "Using it": ("install", "selection", "cpp", "python", "cuda", "onednn", "performance", "teardown"),
-    "Operators": ("../generated/docs/README", "adding-operators", "own-operators", "functors", "schema", "schema-tools"),
+    "Operators": (
+        "../generated/docs/README",
+        "adding-operators",
+        "own-operators",
+        "functors",
+        "schema",
+        "schema-tools",
+    ),
     "Reference": ("../api/index", "support/README"),
     "Working on it": ("../CONTRIBUTING", "../CHANGELOG", "../SECURITY", "lab/README"),
 }
