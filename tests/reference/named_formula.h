@@ -44,7 +44,7 @@ struct NamedFormulaData {
   /// The names of the largest tensor's dims, in order.
   std::vector<std::string_view> names;
   /// How many dims they have, but for lists that the inputs' ranks tell.
-  std::vector<NamedLength> lengths;
+  std::vector<NamedLength> lengths = {};
   /// The shapes of inputs and outputs, by names; "1" is a dim of 1 that has none.
   std::map<std::string_view, std::vector<std::string_view>> shapes;
   std::vector<FormulaOutput> outputs;
