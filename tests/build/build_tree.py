@@ -135,9 +135,9 @@ def run_generator(*arguments: str, repository: Path = REPOSITORY, cwd: Path = RE
     return result.stdout
 
 
-def declared_rows() -> list[dict[str, Any]]:
-    """The rows of ops.yaml, as the generator lists them."""
-    rows: list[dict[str, Any]] = json.loads(run_generator("list", "--schema", "ops.yaml", "--format", "json"))
+def declared_rows(schema: Path = REPOSITORY / "ops.yaml") -> list[dict[str, Any]]:
+    """The rows of a schema, as the generator lists them."""
+    rows: list[dict[str, Any]] = json.loads(run_generator("list", "--schema", str(schema), "--format", "json"))
     assert rows
     return rows
 

@@ -8,14 +8,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from build_tree import REPOSITORY, build, write_script
+from build_tree import REPOSITORY, SOURCES, build, copy_with_few_operators, run_generator, write_script
 
 
 @dataclass(frozen=True)
 class Subproject:
     """What it comes to: the folder has the programs, and then rules that install the library, with oneDNN's kernels
-    where there is oneDNN. The cache and the install rules are those of before."""
+    where there is oneDNN. The cache and the install rules are those of before. The schema has few operators."""
 
+    schema: Path
     folder: Path
     cache: str
     install_rules: str
@@ -24,11 +25,14 @@ class Subproject:
 
 
 def build_subproject(source: Path, folder: Path) -> Subproject:
-    """Builds the snapshot, without optimization, which would only take longer here, and in reach of no Python that
-    works. With oneDNN little is compiled that is not without it."""
+    """Builds the snapshot of a copy of few operators, without optimization, which would only take longer here, and in
+    reach of no Python that works. With oneDNN little is compiled that is not without it."""
+    copy = folder.parent / "sources"
+    copy_with_few_operators(REPOSITORY, copy, (*SOURCES, "ops.schema.json", "python", "tests", "tools"))
+    run_generator("generate", "--schema", "ops.yaml", "--out", "generated", repository=copy, cwd=copy)
     pythons = Pythons(folder.parent / "pythons")
     command = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
-    command += [f"-DGRADSMITH_SOURCE_DIR={REPOSITORY}", f"-DPython3_EXECUTABLE={pythons.folder / 'python3'}"]
+    command += [f"-DGRADSMITH_SOURCE_DIR={copy}", f"-DPython3_EXECUTABLE={pythons.folder / 'python3'}"]
     command += ["-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_UNITY_BUILD=ON", "-DGRADSMITH_CUDA=OFF"]
     command += ["-DGRADSMITH_USE_SNAPSHOT=ON"]
 
@@ -42,7 +46,7 @@ def build_subproject(source: Path, folder: Path) -> Subproject:
     rules = (folder / "gradsmith/cmake_install.cmake").read_text()
     has_onednn = "our own, oneDNN" in configure("-DGRADSMITH_ONEDNN=AUTO", "-DGRADSMITH_INSTALL=ON")
     build(folder, "gradsmith", environment=pythons.environment)
-    return Subproject(folder, cache, rules, pythons.trace.exists(), has_onednn)
+    return Subproject(copy / "ops.yaml", folder, cache, rules, pythons.trace.exists(), has_onednn)
 
 
 class Pythons:

@@ -74,9 +74,12 @@ def test_typed_program_keeps_only_what_it_calls(consumer: Path) -> None:
     assert [line for line in symbols.splitlines() if re.search(others, line)] == []
 
 
-def test_dynamic_program_sees_all_rows(consumer: Path) -> None:
-    declared = [f"{row['op']} {row['row']} {row['backend']}" for row in declared_rows()]
-    assert run(consumer / "dynamic").splitlines() == declared
+@pytest.mark.parametrize("linked", ["with_find_package", "with_add_subdirectory", "with_pkg_config"])
+def test_dynamic_program_sees_all_rows(linked: str, request: pytest.FixtureRequest) -> None:
+    consumer: Path = request.getfixturevalue(linked)
+    is_subproject = linked == "with_add_subdirectory"
+    rows = declared_rows(request.getfixturevalue("subproject").schema) if is_subproject else declared_rows()
+    assert run(consumer / "dynamic").splitlines() == [f"{row['op']} {row['row']} {row['backend']}" for row in rows]
 
 
 def test_a_library_with_onednn_brings_it_along(prefix_with_onednn: Path) -> None:
