@@ -266,7 +266,7 @@ def test_architectures_are_checked(tmp_path: Path, architecture: str, expected: 
 
 
 @pytest.mark.parametrize("is_fast", [False, True])
-def test_kernels_are_compiled_fast_where_that_is_asked_for(tmp_path: Path, is_fast: bool) -> None:
+def test_kernels_are_compiled_fast_where_that_is_asked_for_and_else_compressed(tmp_path: Path, is_fast: bool) -> None:
     root = cudnn_of(tmp_path / "cudnn", 1)
     options = ["-DGRADSMITH_CUDA=AUTO", f"-DGRADSMITH_CUDNN_ROOT={root}"]
     options += ["-DGRADSMITH_USE_SNAPSHOT=ON", f"-DGRADSMITH_CUDA_FAST_COMPILE={is_fast}"]
@@ -279,8 +279,10 @@ def test_kernels_are_compiled_fast_where_that_is_asked_for(tmp_path: Path, is_fa
     )
     compiled = [line for line in (tmp_path / "build/build.ninja").read_text().splitlines() if "--fatbin" in line]
     assert compiled
-    can = "--Ofast-compile" in subprocess.run([nvcc, "--help"], check=True, text=True, capture_output=True).stdout
-    assert all(("--Ofast-compile=max" in line) == (is_fast and can) for line in compiled)
+    options_of_nvcc = subprocess.run([nvcc, "--help"], check=True, text=True, capture_output=True).stdout
+    for option, is_wanted in {"--Ofast-compile=max": is_fast, "--compress-mode=size": not is_fast}.items():
+        is_known = option.partition("=")[0] in options_of_nvcc
+        assert all((option in line) == (is_wanted and is_known) for line in compiled)
 
 
 def cudnn_of(root: Path, minor: int, major: int = 9) -> Path:
