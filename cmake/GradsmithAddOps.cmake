@@ -56,12 +56,12 @@ function(gradsmith_add_ops library)
     DEPENDS "${folder}/without.txt"
     WITHOUT ${without}
     LIBRARY_SOURCES sources
-    KERNEL_SOURCES kernel_sources
+    KERNEL_SOURCES formula_sources
     TEST_SOURCES test_sources)
 
   set(handwritten "${ARG_KERNELS}")
   list(TRANSFORM handwritten PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" REGEX "^[^/]")
-  list(APPEND kernel_sources ${handwritten})
+  set(kernel_sources ${handwritten})
   list(FILTER kernel_sources INCLUDE REGEX "[.]cu$")
   list(FILTER handwritten EXCLUDE REGEX "[.]cu$")
   if(has_cuda)
@@ -70,9 +70,14 @@ function(gradsmith_add_ops library)
       FOLDER "${folder}/kernels"
       PREFIX "${ARG_NAMESPACE}_"
       INCLUDES "${CMAKE_CURRENT_SOURCE_DIR}"
-      SOURCES ${kernel_sources})
+      SOURCES ${kernel_sources}
+      FORMULAS ${formula_sources})
   else()
-    gradsmith_declare_kernels(images FOLDER "${folder}/kernels" PREFIX "${ARG_NAMESPACE}_" SOURCES ${kernel_sources})
+    gradsmith_declare_kernels(
+      images
+      FOLDER "${folder}/kernels"
+      PREFIX "${ARG_NAMESPACE}_"
+      SOURCES ${kernel_sources} ${formula_sources})
   endif()
 
   add_library(${library} STATIC ${sources} ${images} ${handwritten})

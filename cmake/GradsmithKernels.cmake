@@ -5,22 +5,25 @@ if(NOT GRADSMITH_RUNTIME_DIR)
   cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
 endif()
 
-# gradsmith_compile_kernels(<variable> [FOLDER <folder>] [PREFIX <text>] [INCLUDES <folder>...] SOURCES <source>...)
+# gradsmith_compile_kernels(<variable> [FOLDER <folder>] [PREFIX <text>] [INCLUDES <folder>...] [SOURCES <source>...]
+#                           [FORMULAS <source>...])
 #
 # Compiles each CUDA source into an image that holds the code of every architecture, and sets the variable to a C++
 # source that holds the images as constants; FOLDER, by default `<build folder>/kernels`, is where cuda/kernel_images.h,
 # which declares these, is included from. Their names begin with PREFIX, which tells those of two libraries apart. The
 # driver loads them, so there is no CUDA runtime to link and nothing that registers itself at start-up. Sources include
-# from the runtime and from the folders that are named.
+# from the runtime and from the folders that are named. FORMULAS are those that the generator wrote.
 function(gradsmith_compile_kernels result)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FOLDER;PREFIX" "INCLUDES;SOURCES")
-  _gradsmith_nvcc_architectures(architectures)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FOLDER;PREFIX" "INCLUDES;SOURCES;FORMULAS")
+  _gradsmith_nvcc_architectures(architectures_of_sources 90a)
+  # Nothing in them is of 9.0 alone: made of the same PTX as that for later devices, their code for it is the same.
+  _gradsmith_nvcc_architectures(architectures_of_formulas 90)
   list(TRANSFORM ARG_INCLUDES PREPEND "-I" OUTPUT_VARIABLE includes)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels")
   if(ARG_FOLDER)
     set(folder "${ARG_FOLDER}")
   endif()
-  set(flags --fatbin -std=c++17 -O3 --Werror all-warnings "-ccbin=${CMAKE_CXX_COMPILER}" ${architectures}
+  set(flags --fatbin -std=c++17 -O3 --Werror all-warnings "-ccbin=${CMAKE_CXX_COMPILER}"
             "-I${GRADSMITH_RUNTIME_DIR}" ${includes})
   execute_process(COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" --help OUTPUT_VARIABLE help)
   if(GRADSMITH_CUDA_FAST_COMPILE)
@@ -33,7 +36,11 @@ function(gradsmith_compile_kernels result)
   set(images "")
   set(GRADSMITH_KERNEL_IMAGES "")
   set(GRADSMITH_KERNEL_IMAGE_DECLARATIONS "")
-  foreach(source IN LISTS ARG_SOURCES)
+  foreach(source IN LISTS ARG_SOURCES ARG_FORMULAS)
+    set(architectures "${architectures_of_sources}")
+    if(source IN_LIST ARG_FORMULAS)
+      set(architectures "${architectures_of_formulas}")
+    endif()
     cmake_path(GET source STEM name)
     set(image "${folder}/${name}.fatbin")
     if(image IN_LIST images)
@@ -41,7 +48,8 @@ function(gradsmith_compile_kernels result)
     endif()
     add_custom_command(
       OUTPUT "${image}"
-      COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" ${flags} -MD -MF "${image}.d" -MT "${image}" -o "${image}" "${source}"
+      COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" ${flags} ${architectures} -MD -MF "${image}.d" -MT "${image}"
+              -o "${image}" "${source}"
       DEPENDS "${source}"
       DEPFILE "${image}.d"
       COMMENT "Compiling the CUDA kernels of ${name}.cu"
@@ -80,8 +88,9 @@ function(gradsmith_declare_kernels result)
   set(${result} "${ARG_FOLDER}/kernel_images.cc" PARENT_SCOPE)
 endfunction()
 
-# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES.
-function(_gradsmith_nvcc_architectures result)
+# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES; hopper is what machine code for 9.0 is compiled for: products of
+# warpgroups are of 90a alone, and there is no other 9.x.
+function(_gradsmith_nvcc_architectures result hopper)
   set(options "")
   foreach(architecture IN LISTS GRADSMITH_CUDA_ARCHITECTURES)
     if(NOT architecture MATCHES "^([0-9]+)([af]?)(-real|-virtual)?$")
@@ -90,10 +99,9 @@ function(_gradsmith_nvcc_architectures result)
     endif()
     set(number "${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
     set(kind "${CMAKE_MATCH_3}")
-    # Products of warpgroups are of 9.0 alone, and there is no other 9.x: its code is that of 90a.
     set(real "${number}")
     if(number STREQUAL "90")
-      set(real "90a")
+      set(real "${hopper}")
     endif()
     if(CMAKE_MATCH_1 LESS 75)
       message(FATAL_ERROR "GRADSMITH_CUDA_ARCHITECTURES has '${architecture}'; expected 75 or more, the oldest compute "
