@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .faults import nearest
-from .kernel_terms import FOREIGN, MEMBERS, NUMBER_TYPES, OPTIONAL, Kernel, Limit, Rule, Shapes
+from .kernel_terms import FOREIGN, MEMBERS, NUMBER_TYPES, OPTIONAL, RUNS_ANYWHERE, Kernel, Limit, Rule, Shapes
 from .model import ShapeRule
 
 _NO_FIELD = "which is no field of its Inputs or Outputs"
@@ -15,7 +15,7 @@ def contradictions(kernel: Kernel, rules: Mapping[str, Rule]) -> list[str]:
     """`rules` are those of the header, by names such as conv::OutputSpatial. What builds on what is at fault
     is not looked at."""
     return (
-        [*_unread_members(kernel)]
+        [*_unread_members(kernel), *_uncalled_functions(kernel)]
         or [*_shape_faults(kernel, rules), *_type_faults(kernel)]
         or [*_limit_faults(kernel), *_gradient_faults(kernel)]
     )
@@ -28,6 +28,11 @@ def _unread_members(kernel: Kernel) -> Iterator[str]:
         is_compared = kernel.shapes or kernel.limits.of if name == "Attributes" else says_of_tensors
         if found is None and is_compared:
             yield f"its {name} are in no form that the generator reads: fields, one to a declaration"
+
+
+def _uncalled_functions(kernel: Kernel) -> Iterator[str]:
+    for run in sorted(kernel.runs - {RUNS_ANYWHERE}) if kernel.runs_anywhere else ():
+        yield f"it has {RUNS_ANYWHERE}, which is called on every backend, and {run}, which then never is"
 
 
 def _shape_faults(kernel: Kernel, rules: Mapping[str, Rule]) -> Iterator[str]:

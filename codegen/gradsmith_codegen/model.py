@@ -471,6 +471,10 @@ class Op(Located):
             return [one for one in DataType if tensor.type in (one.value, one.alias)]
         return list(dict.fromkeys([dict(row.types)[tensor.type] for row in self.rows]))
 
+    def has_types_of(self, tensor: Tensor) -> bool:
+        """Whether every row says what its type is; another rule blames a type that is unknown."""
+        return tensor.type in _ELEMENT_TYPES or all(tensor.type in dict(row.types) for row in self.rows)
+
     def is_whole(self, tensor: Tensor) -> bool:
         """Its elements are integers or truth values in every row."""
         types = self.types_of(tensor)

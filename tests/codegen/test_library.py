@@ -119,7 +119,7 @@ def test_a_kernel_may_have_one_function_for_all_backends(folder: Path, capsys: p
     schema = folder / "ops.yaml"
     schema.write_text(SCHEMA.replace("backends: [cpu]", "backends: [cpu, cuda]"))
     assert generate(folder, "--library", "mylib") != OK
-    assert "kernel scale::Scale does not run on cuda: it has no RunCuda" in capsys.readouterr().err
+    assert "kernel scale::Scale does not run on cuda: it has neither RunCuda nor Run" in capsys.readouterr().err
     (folder / "scale/kernels.h").write_text(HEADER.replace("RunCpu()", "Run()"))
     assert generate(folder, "--library", "mylib") == OK
     stubs = (folder / "out/src/ops_shard_0.cc").read_text()

@@ -205,6 +205,11 @@ def fits_no_pattern(op: Op, scope: Scope) -> Iterator[Finding]:
     tensors have these in one order."""
     if not op.formulas or not op.inputs or not op.outputs or any(_bad_lookups(op)) or any(_bad_bits(op)):
         return
+    given = {formula.name for formula in op.formulas}
+    if any(tensor.name not in given for tensor in op.outputs):  # G806
+        return
+    if not all(op.has_types_of(tensor) for tensor in (*op.inputs, *op.outputs)):  # G014, G201
+        return
     try:
         steps_of(op)
     except Misfit as misfit:

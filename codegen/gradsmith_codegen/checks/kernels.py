@@ -8,7 +8,7 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, either, instead, listing
 from ..grammar import family
 from ..kernel_headers import HEADER
-from ..kernel_terms import CPP_TYPES, FOREIGN, OPTIONAL, Kernel
+from ..kernel_terms import CPP_TYPES, FOREIGN, OPTIONAL, RUNS_ANYWHERE, Kernel
 from ..model import Attribute, Op, Tensor
 from .registry import TENSORS, Finding, Scope, op_rule
 
@@ -81,7 +81,8 @@ def backend_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
         run = f"Run{backend.value.capitalize()}"
         if scope.kernel and run not in scope.kernel.runs and not scope.kernel.runs_anywhere:
             message = (
-                f"kernel {op.kernel} does not run on {backend.value}: it has no {run} in {header_of(op)}"
+                f"kernel {op.kernel} does not run on {backend.value}: "
+                f"it has neither {run} nor {RUNS_ANYWHERE} in {header_of(op)}"
             )
             yield Finding(message, op.at("backends"))
 

@@ -66,7 +66,7 @@ struct SoftmaxCrossEntropyWithLabelsOutputs {
   /// [N, *D]: the loss of each sample, 0 where its label is ignored
   // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
   ::gradsmith::TensorView<T1_> Y = {};
-  /// [N, *D], optional: the largest logit of each sample
+  /// [N, *D], optional: the largest logit of each sample, 0 where that is not finite
   // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
   ::gradsmith::TensorView<T1_> largest = {};
   /// [N, *D], optional: the logarithm of the sum of exp(X - largest)

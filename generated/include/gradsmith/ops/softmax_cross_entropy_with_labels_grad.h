@@ -59,7 +59,7 @@ struct SoftmaxCrossEntropyWithLabelsGradInputs {
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
   // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
-  /// [N, *D]: the largest logit of each sample
+  /// [N, *D]: the largest logit of each sample, 0 where that is not finite
   // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
   ::gradsmith::TensorView<const T1_> largest = {};
   /// [N, *D]: the logarithm of the sum of exp(X - largest)

@@ -44,7 +44,7 @@ def softmax_cross_entropy_with_labels_grad(
     label : array of Tind (N, *D)
         the class of each sample; one that is no class, or ignore_index, is ignored
     largest : array of T1 (N, *D)
-        the largest logit of each sample
+        the largest logit of each sample, 0 where that is not finite
     log_sum : array of T1 (N, *D)
         the logarithm of the sum of exp(X - largest)
     weight : array of T (C,), optional

@@ -13,7 +13,7 @@ class SoftmaxCrossEntropyWithLabelsResult(NamedTuple):
     """the loss of each sample, 0 where its label is ignored"""
 
     largest: Any
-    """the largest logit of each sample"""
+    """the largest logit of each sample, 0 where that is not finite"""
 
     log_sum: Any
     """the logarithm of the sum of exp(X - largest)"""
@@ -65,7 +65,7 @@ def softmax_cross_entropy_with_labels(
             the loss of each sample, 0 where its label is ignored
 
         largest : array of T1 (N, *D)
-            the largest logit of each sample
+            the largest logit of each sample, 0 where that is not finite
 
         log_sum : array of T1 (N, *D)
             the logarithm of the sum of exp(X - largest)
