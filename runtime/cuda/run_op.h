@@ -53,8 +53,7 @@ BuildAs(const Target& /*target*/, const OpTask& task, const std::string& /*varia
   return std::unique_ptr<internal::Plan>(std::make_unique<PlanOfTask>(task));
 }
 
-/// WithoutImage is the error of operators with formulas whose library was built where there was no
-/// nvcc.
+/// WithoutImage is the error of operators whose library was built where there was no nvcc.
 inline Status WithoutImage() {
   return Unsupported("the operator's library was built without nvcc, for the CPU alone");
 }

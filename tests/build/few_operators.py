@@ -18,7 +18,8 @@ OF_ROWS = 2  # the first whose formulas reduce: an operator and its gradient
 def few_operators(also: Iterable[str] = ()) -> str:
     """The schema with each family's first operator and its gradients, some that have formulas, and those named."""
     head, entries = head_and_entries()
-    return head + whole(entries, wanted_of_few(entries) + [number_of(entries, name) for name in also])
+    numbers = numbers_of(entries)
+    return head + whole(entries, wanted_of_few(entries) + [numbers[name] for name in also])
 
 
 def covering_operators() -> str:
@@ -27,7 +28,7 @@ def covering_operators() -> str:
     head, entries = head_and_entries()
     sources = (path for folder in ("runtime", "fuzz") for path in (REPOSITORY / "tests" / folder).rglob("*.cc"))
     named = {name for path in sources for name in re.findall(r'(?:"|::)([A-Z]\w+)', path.read_text(encoding="utf-8"))}
-    wanted = wanted_of_few(entries) + [number for number, entry in enumerate(entries) if name_of(entry) in named]
+    wanted = wanted_of_few(entries) + [number for name, number in numbers_of(entries).items() if name in named]
     said = [what_is_said(entry) for entry in entries]
     left = set().union(*said).difference(*(said[number] for number in wanted))
     while left:
@@ -46,17 +47,19 @@ def head_and_entries() -> tuple[str, list[str]]:
 def wanted_of_few(entries: list[str]) -> list[int]:
     wanted = [number for number, entry in enumerate(entries) if "\n    formulas:" in entry][:OF_FORMULAS]
     wanted += [number for number, entry in enumerate(entries) if reduces(entry)][:OF_ROWS]
-    wanted.append(number_of(entries, "SoftmaxGrad"))
+    numbers = numbers_of(entries)
+    wanted.append(numbers["SoftmaxGrad"])
     seen: dict[str, int] = {}
     for number, entry in enumerate(entries):
         family = re.search(r"^    kernel: (\w+)::", entry, re.MULTILINE)
-        if family and seen.setdefault(family[1], number) in (number, number_of(entries, gradient_of(entry))):
+        if family and seen.setdefault(family[1], number) in (number, numbers.get(gradient_of(entry))):
             wanted.append(number)
     return wanted
 
 
 def whole(entries: list[str], wanted: list[int]) -> str:
     """The entries of the numbers, and those that they need: the forward operator, and whatever one is an alias of."""
+    numbers = numbers_of(entries)
     kept: set[int] = set()
     while wanted:
         number = wanted.pop()
@@ -64,7 +67,7 @@ def whole(entries: list[str], wanted: list[int]) -> str:
             continue
         kept.add(number)
         if gradient_of(entries[number]):
-            wanted.append(number_of(entries, gradient_of(entries[number])))
+            wanted.append(numbers[gradient_of(entries[number])])
         for alias in re.findall(r"[:\[ ]\*(\w+)", re.sub(r'"[^"]*"', "", entries[number])):
             wanted += [at for at, entry in enumerate(entries) if re.search(rf"&{alias}\b", entry)]
     return "".join(entries[number] for number in sorted(kept))
@@ -91,18 +94,14 @@ def reduces(entry: str) -> bool:
     return formulas is not None and re.search(r"\bmean\(.+, [A-Z]\)", formulas[0]) is not None
 
 
-def name_of(entry: str) -> str:
-    return entry.removeprefix("  - name: ").partition("\n")[0]
+def numbers_of(entries: list[str]) -> dict[str, int]:
+    """Where the entry of each operator is, by its name."""
+    return {entry.removeprefix("  - name: ").partition("\n")[0]: number for number, entry in enumerate(entries)}
 
 
 def gradient_of(entry: str) -> str:
     found = re.search(r"^    gradient_of: (\w+)$", entry, re.MULTILINE)
     return found[1] if found else ""
-
-
-def number_of(entries: list[str], op: str) -> int:
-    """Where the entry of an op is; -1 where there is none."""
-    return next((at for at, entry in enumerate(entries) if entry.startswith(f"  - name: {op}\n")), -1)
 
 
 def main(which: str, output: Path) -> None:

@@ -31,7 +31,7 @@ def limited_api(folder: Path) -> list[str]:
     headers = Path(sysconfig.get_path("include"))
     nanobind = importlib.util.find_spec("nanobind")
     if nanobind is None or nanobind.origin is None:
-        pytest.skip("no nanobind")
+        pytest.skip("nanobind is not installed")
     if not (headers / "Python.h").exists():
         pytest.skip(f"no Python.h in {headers}")
     options = ["-isystem", str(headers), "-isystem", str(Path(nanobind.origin).parent / "include")]

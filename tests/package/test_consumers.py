@@ -74,11 +74,8 @@ def test_typed_program_keeps_only_what_it_calls(consumer: Path) -> None:
     assert [line for line in symbols.splitlines() if re.search(others, line)] == []
 
 
-@pytest.mark.parametrize("linked", ["with_find_package", "with_add_subdirectory", "with_pkg_config"])
-def test_dynamic_program_sees_all_rows(linked: str, request: pytest.FixtureRequest) -> None:
-    consumer: Path = request.getfixturevalue(linked)
-    is_subproject = linked == "with_add_subdirectory"
-    rows = declared_rows(request.getfixturevalue("subproject").schema) if is_subproject else declared_rows()
+def test_dynamic_program_sees_all_rows(consumer: Path, subproject: Subproject) -> None:
+    rows = declared_rows(subproject.schema) if consumer == subproject.folder else declared_rows()
     assert run(consumer / "dynamic").splitlines() == [f"{row['op']} {row['row']} {row['backend']}" for row in rows]
 
 
