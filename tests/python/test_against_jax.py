@@ -21,7 +21,7 @@ import draws  # noqa: E402 - after the check that what it needs is there
 from hypothesis import HealthCheck, event, given, settings  # noqa: E402
 from jax_peer import TOLERANCES, differentiated, equal, jax, near, row_axes  # noqa: E402
 from test_formulas_against_jax import COMPARED  # noqa: E402
-from test_losses_against_jax import LOSSES  # noqa: E402
+from test_losses_against_jax import LOSSES, OTHER_GRADIENTS  # noqa: E402
 from test_norms_against_jax import NORMS  # noqa: E402
 
 lax, jnp = jax.lax, jax.numpy
@@ -344,5 +344,6 @@ def test_every_operator_is_compared() -> None:
     compared |= {"Softmax", "SoftmaxGrad", "LogSoftmax", "LogSoftmaxGrad"}
     compared |= {op.name for op in gradsmith.ops() if op.function.removesuffix("_grad") in {*COMPARED, *REDUCTIONS}}
     compared |= {name for forward in (*NORMS, *LOSSES) for name in (forward, f"{forward}Grad")}
+    compared |= set(OTHER_GRADIENTS)
     kernels = {op.kernel for op in gradsmith.ops() if op.name in compared}
     assert {op.name for op in gradsmith.ops() if op.name in compared or op.kernel not in kernels} == compared

@@ -10,6 +10,7 @@ import pytest
 from jax_peer import TOLERANCES, differentiated, equal, jax, near
 
 LOSSES = ("SoftmaxCrossEntropyWithLabels", "SoftmaxCrossEntropyLoss")  # compared here
+OTHER_GRADIENTS = ("SoftmaxCrossEntropyLossInternalGrad",)  # of them, compared here
 
 jnp = jax.numpy
 
@@ -96,6 +97,12 @@ def test_cross_entropy_of_all_samples(
     dx = gradsmith.softmax_cross_entropy_loss_grad(dy, found.log_prob, labels, **given).dX
     # What is left of log_prob in few bits has a larger error as an exponent.
     near(dx, expected, TOLERANCES[dtype] * (1 if kind.itemsize > 2 else 8))
+    # The same with the ignored label as an operand, which is added to what an output holds.
+    given = {"weight": weights, "reduction": reduction}
+    given["ignore_index"] = None if ignored is None else np.asarray(ignored, dtype="int64")
+    internal = gradsmith.softmax_cross_entropy_loss_internal_grad
+    of_graphs = internal(dy, found.log_prob, labels, **given).dX
+    equal(of_graphs, dx)
 
 
 def test_the_loss_of_ignored_labels_alone_is_0() -> None:

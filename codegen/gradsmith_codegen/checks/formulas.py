@@ -135,6 +135,26 @@ def value_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(f"no formula reads input '{tensor.name}'{hint}", tensor.span)
 
 
+@op_rule("G818", needs=("formulas", *SHAPES, "attributes"))
+def attribute_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An attribute beside formulas is read by none of them, and no length hangs on it."""
+    read = {name.name for formula in op.formulas for name in names(formula.tree)}
+    asked = {name.name for formula in op.formulas for name in asked_for(formula.tree)}
+    for attribute in op.attributes if op.formulas else ():
+        if attribute.name not in read | asked | _attributes_of_shapes(op):
+            message = f"no formula reads attribute '{attribute.name}', and no length hangs on it"
+            yield Finding(message, attribute.span)
+
+
+def _attributes_of_shapes(op: Op) -> set[str]:
+    """Those that decide lengths, or how many dims there are."""
+    used = {dim.divisor for tensor in (*op.inputs, *op.outputs) for dim in tensor.shape}
+    for symbol in op.symbols:
+        used |= {symbol.length_axis, symbol.given_by, symbol.multiple_of}
+        used |= {symbol.length_if.attribute} if symbol.length_if else set()
+    return used
+
+
 @op_rule("G808", needs=_READ)
 def output_is_read(op: Op, scope: Scope) -> Iterator[Finding]:
     """A formula reads an output. What several outputs have in common gets a name of its own."""
