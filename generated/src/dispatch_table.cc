@@ -1032,78 +1032,85 @@ extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
 // ops.yaml:2410
-namespace generated::lp_normalization_stub {
+namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2410;
+extern const std::array<Row, 12> kRows;
+}  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
+
+// ops.yaml:2449
+namespace generated::lp_normalization_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2449;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2433
+// ops.yaml:2472
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2433;
+constinit const std::int32_t kEntryLine = 2472;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2454
+// ops.yaml:2493
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2454;
+constinit const std::int32_t kEntryLine = 2493;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2486
+// ops.yaml:2525
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2486;
+constinit const std::int32_t kEntryLine = 2525;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2517
+// ops.yaml:2556
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2517;
+constinit const std::int32_t kEntryLine = 2556;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2545
+// ops.yaml:2584
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2545;
+constinit const std::int32_t kEntryLine = 2584;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2566
+// ops.yaml:2605
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2566;
+constinit const std::int32_t kEntryLine = 2605;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2598
+// ops.yaml:2637
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2598;
+constinit const std::int32_t kEntryLine = 2637;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2624
+// ops.yaml:2663
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2624;
+constinit const std::int32_t kEntryLine = 2663;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2658
+// ops.yaml:2697
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2658;
+constinit const std::int32_t kEntryLine = 2697;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
 namespace {
 
-constinit const std::array<std::span<const Row>, 156> kDispatchTable = {
+constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
     // ops.yaml:56
@@ -1397,24 +1404,26 @@ constinit const std::array<std::span<const Row>, 156> kDispatchTable = {
     // ops.yaml:2378
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
     // ops.yaml:2410
+    std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
+    // ops.yaml:2449
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2433
+    // ops.yaml:2472
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2454
+    // ops.yaml:2493
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2486
+    // ops.yaml:2525
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2517
+    // ops.yaml:2556
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2545
+    // ops.yaml:2584
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2566
+    // ops.yaml:2605
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2598
+    // ops.yaml:2637
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2624
+    // ops.yaml:2663
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2658
+    // ops.yaml:2697
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -20,6 +20,7 @@
 #undef ReduceL1
 #undef ReduceMean
 #undef SinhGrad
+#undef SoftmaxCrossEntropyLossInternalGrad
 #undef Softsign
 #undef WhereGrad
 
@@ -162,3 +163,60 @@ GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f32, 
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f64, double)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, bf16, __nv_bfloat16)
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula2,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_2,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula2,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3,
+    f64,
+    double)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
+    f32_f16,
+    float,
+    __half)

@@ -296,6 +296,104 @@ struct ReduceL1Formula : RowsFunctor {
   }
 };
 
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+struct SoftmaxCrossEntropyLossInternalGradFormula : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kIntegerInputs = 2;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 1;
+  static constexpr int kLookups = 1;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v0 = row.scalars[1] != A{0} && row.integers[0] == row.integers[1];
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v0;
+    // scale = where(given(weight), weight[label], 1)
+    const A v2 = row.scalars[2] != A{0} ? row.lookups[0] : A{1};
+    outputs[0] = v1 ? v2 : A{0};
+  }
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+struct SoftmaxCrossEntropyLossInternalGradFormula2 : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kRowInputs = 1;
+  static constexpr int kOutputs = 0;
+  static constexpr int kRowOutputs = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kResults = 1;
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
+    terms[0] = in[0];
+  }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*out*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
+    const A v0 = row.scalars[0] == A{0} ? row.results[0] : A{1};
+    outputs[0] = formula::Precise::Div0(row.inputs[0], v0);
+  }
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+template <typename Math>
+struct SoftmaxCrossEntropyLossInternalGradFormula3Of : RowsFunctor {
+  static constexpr int kInputs = 1;
+  static constexpr int kRowInputs = 1;
+  static constexpr int kIntegerInputs = 2;
+  static constexpr int kTables = 1;
+  static constexpr int kOutputs = 1;
+  static constexpr int kLookups = 1;
+  static constexpr unsigned kSecondTypes = 0b100000;
+  static constexpr int kPhases = 0;
+  static constexpr int kResults = 0;
+  GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
+  GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
+  template <typename A>
+  GRADSMITH_FUNCTOR static void Terms(
+      int /*phase*/,
+      const RowValues<A>& /*row*/,
+      const A* /*in*/,
+      const A* /*columns*/,
+      A* /*terms*/) {}
+  template <typename A>
+  GRADSMITH_FUNCTOR static void
+  Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v0 = row.scalars[1] != A{0} && row.integers[0] == row.integers[1];
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v0;
+    // scale = where(given(weight), weight[label], 1)
+    const A v2 = row.scalars[2] != A{0} ? row.lookups[0] : A{1};
+    const bool v3 = row.index == row.integers[0];
+    // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
+    const A v4 = v3 ? formula::Expm1(in[0]) : Math::Exp(in[0]);
+    // dX = where(counts, of_loss * scale * slope, 0)
+    out[0] = v1 ? row.inputs[0] * v2 * v4 : A{0};
+  }
+};
+using SoftmaxCrossEntropyLossInternalGradFormula3 =
+    SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Precise>;
+
 }  // namespace gradsmith::generated
 
 #endif  // GRADSMITH_FORMULAS_2_H_

@@ -38,6 +38,7 @@
 #include "gradsmith/ops/reduce_l1.h"
 #include "gradsmith/ops/reduce_mean.h"
 #include "gradsmith/ops/sinh_grad.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_internal_grad.h"
 #include "gradsmith/ops/softsign.h"
 #include "gradsmith/ops/where_grad.h"
 #include "gradsmith/schema.h"
@@ -69,10 +70,12 @@
 #undef ReduceL1
 #undef ReduceMean
 #undef SinhGrad
+#undef SoftmaxCrossEntropyLossInternalGrad
 #undef Softsign
 #undef T1_
 #undef T2_
 #undef T_
+#undef Tind_
 #undef WhereGrad
 #undef X
 #undef Y
@@ -91,17 +94,22 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef ignore_index
 #undef kernel_shape
+#undef label
+#undef log_prob
 #undef max
 #undef min
 #undef momentum
 #undef pads
+#undef reduction
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
 #undef strides
+#undef weight
 
 namespace gradsmith::batch_norm {
 struct BatchNormalization;  // an unknown kernel is an incomplete type
@@ -132,6 +140,9 @@ namespace generated::batch_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::conv_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
 }
 
@@ -7871,6 +7882,633 @@ Result<ReduceL1OutputDims> InferShapes(
   }
   ReduceL1OutputDims out;
   out.Y = (*dims)[0];
+  return out;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
+
+extern const std::array<Row, 12> kRows;
+
+namespace {
+
+using Given = ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes;
+constexpr std::array<std::string_view, 4> kTypeParameters = {
+    // 0
+    "T1",
+    // 1
+    "T",
+    // 2
+    "Tind",
+    // 3
+    "T2",
+};
+
+constexpr std::array<SymbolSpec, 3> kSymbols = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    SymbolSpec{
+        .name = "N",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    SymbolSpec{
+        .name = "D",
+        .is_list = true,
+        .min_length = 0,
+        .max_length = 6,
+    },
+};
+
+// []
+constexpr std::array<DimSpec, 0> kShape0 = {};
+
+// [N, C, *D]
+constexpr std::array<DimSpec, 3> kShape1 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [N, *D]
+constexpr std::array<DimSpec, 2> kShape2 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+    },
+};
+
+// [C]
+constexpr std::array<DimSpec, 1> kShape3 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+    },
+};
+
+constexpr std::array<TensorSpec, 5> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
+    TensorSpec{
+        .name = "dY",
+        .type_parameter = 0,
+        .shape = kShape0,
+        .shape_text = "[]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    TensorSpec{
+        .name = "log_prob",
+        .type_parameter = 1,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
+    TensorSpec{
+        .name = "label",
+        .type_parameter = 2,
+        .shape = kShape2,
+        .shape_text = "[N, *D]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+    TensorSpec{
+        .name = "weight",
+        .type_parameter = 1,
+        .optional = true,
+        .shape = kShape3,
+        .shape_text = "[C]",
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+    TensorSpec{
+        .name = "ignore_index",
+        .fixed_type = DataType::kInt64,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[]",
+    },
+};
+
+constexpr std::array<TensorSpec, 1> kOutputs = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+    TensorSpec{
+        .name = "dX",
+        .type_parameter = 3,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
+};
+
+constexpr std::array<std::string_view, 2> kChoices0 = {
+    // 0
+    "mean",
+    // 1
+    "sum",
+};
+static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
+static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+
+constexpr std::array<AttributeSpec, 1> kAttributes = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    AttributeSpec{
+        .name = "reduction",
+        .kind = AttributeKind::kEnum,
+        .offset = offsetof(Given, reduction),
+        .minimum = -internal::kUnbounded,
+        .maximum = internal::kUnbounded,
+        .choices = kChoices0,
+    },
+};
+
+std::shared_ptr<void> MakeAttributes() {
+  return std::make_shared<Given>();
+}
+
+constinit const OpSchema kSchema = {
+    .domain = "com.microsoft",
+    .name = "SoftmaxCrossEntropyLossInternalGrad",
+    .since_version = 1,
+    .gradient_of = "",
+    .kernel = "formulas::SoftmaxCrossEntropyLossInternalGrad",
+    .source_file = "ops.yaml",
+    .type_parameters = kTypeParameters,
+    .symbols = kSymbols,
+    .inputs = kInputs,
+    .outputs = kOutputs,
+    .attributes = kAttributes,
+    .make_attributes = &MakeAttributes,
+};
+
+constexpr std::array<internal::NamedOperand, 5> kNamed = {
+    // log_prob
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // ignore_index
+    internal::NamedOperand{.argument = 4, .names = {}},
+    // weight
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // factor
+    internal::NamedOperand{.argument = 1, .names = {0, 2}},
+};
+
+constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
+    // factor
+    internal::NamedOperand{.argument = 5, .names = {0, 2}},
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {}},
+    // of_loss
+    internal::NamedOperand{.argument = 2, .names = {}},
+};
+
+constexpr std::array<internal::NamedOperand, 6> kNamed3 = {
+    // log_prob
+    internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // of_loss
+    internal::NamedOperand{.argument = 6, .names = {}},
+    // label
+    internal::NamedOperand{.argument = 2, .names = {0, 2}},
+    // ignore_index
+    internal::NamedOperand{.argument = 4, .names = {}},
+    // weight
+    internal::NamedOperand{.argument = 3, .names = {1}},
+    // dX
+    internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
+};
+
+// What passes leave to later ones, by the names of its dims.
+constexpr std::array<IntList, 2> kTemporaries = {
+    // factor
+    IntList{0, 2},
+    // of_loss
+    IntList{},
+};
+
+constexpr std::array<internal::RowsPass, 3> kPassList = {
+    internal::RowsPassOf<SoftmaxCrossEntropyLossInternalGradFormula>(0b111, 0b10, kNamed),
+    internal::RowsPassOf<SoftmaxCrossEntropyLossInternalGradFormula2>(0b101, 0b101, kNamed2),
+    internal::RowsPassOf<SoftmaxCrossEntropyLossInternalGradFormula3>(0b111, 0b10, kNamed3),
+};
+constexpr internal::RowsPasses kPasses = {
+    .inputs = 5,
+    .outputs = 1,
+    .passes = kPassList,
+    .temporaries = kTemporaries,
+};
+
+constexpr std::array<cuda::RowsKernels, 3> kRowsKernels = {
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossInternalGradFormula>(
+        "SoftmaxCrossEntropyLossInternalGrad"),
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossInternalGradFormula2>(
+        "SoftmaxCrossEntropyLossInternalGrad_2"),
+    cuda::RowsKernelsOf<SoftmaxCrossEntropyLossInternalGradFormula3>(
+        "SoftmaxCrossEntropyLossInternalGrad_3"),
+};
+constexpr cuda::RowsPassesInfo kRowsInfo = {
+    .passes = kPasses,
+    .kernels = kRowsKernels,
+};
+
+constexpr std::array<std::string_view, 6> kOperands = {
+    // 0
+    "dY",
+    // 1
+    "log_prob",
+    // 2
+    "label",
+    // 3
+    "weight",
+    // 4
+    "ignore_index",
+    // 5
+    "dX",
+};
+constexpr cuda::OpInfo kOperator = {
+    .name = "SoftmaxCrossEntropyLossInternalGrad",
+    .operands = kOperands,
+    .inputs = 5,
+    .lead = 1,
+    .image = kFormulas,
+    .rows = &kRowsInfo,
+};
+
+// The dims of inputs[1] by their names: N, C, D.
+internal::NamedDims DimsOf(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] std::span<const ConstTensorRef> inputs,
+    [[maybe_unused]] std::span<const TensorRef> outputs) {
+  const std::array<std::int64_t, 3> lengths = {
+      // N
+      1,
+      // C
+      1,
+      // D
+      internal::NamedDims::kRest,
+  };
+  return {inputs[1].dims, lengths};
+}
+
+std::array<double, 3> Scalars(
+    [[maybe_unused]] const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  return {
+      // reduction
+      static_cast<double>(given.reduction),
+      // given(ignore_index)
+      internal::ArgumentAt(inputs, 4) != nullptr ? 1.0 : 0.0,
+      // given(weight)
+      internal::ArgumentAt(inputs, 3) != nullptr ? 1.0 : 0.0,
+  };
+}
+
+Status RunCpu(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCpu(context, call, inputs, outputs);
+}
+
+Status RunCuda(
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const auto scalars = Scalars(attributes, dims, inputs);
+  const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
+  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+}
+
+template <typename T1_, typename T_, typename Tind_, typename T2_>
+Status CallTyped(
+    std::size_t combination,
+    const Context& context,
+    const Given& attributes,
+    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T1_, T_, Tind_, T2_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T1_, T_, Tind_, T2_>& outputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = inputs.dY.ref();
+  in[1] = inputs.log_prob.ref();
+  in[2] = inputs.label.ref();
+  in[3] = inputs.weight.ref();
+  in[4] = inputs.ignore_index.ref();
+  std::array<TensorRef, 1> out;
+  out[0] = outputs.dX.ref();
+  constexpr std::size_t kBackends = 2;
+  const std::span<const Row> all(kRows);
+  const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
+  return internal::CallOnBackend(rows, context, &attributes, in, out);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+constexpr std::array<DataType, 4> kTypes0 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+    // T2
+    DataType::kFloat,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+constexpr std::array<DataType, 4> kTypes1 = {
+    // T1
+    DataType::kDouble,
+    // T
+    DataType::kDouble,
+    // Tind
+    DataType::kInt64,
+    // T2
+    DataType::kDouble,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+constexpr std::array<DataType, 4> kTypes2 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+constexpr std::array<DataType, 4> kTypes3 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+    // T2
+    DataType::kBFloat16,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+constexpr std::array<DataType, 4> kTypes4 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt64,
+    // T2
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+constexpr std::array<DataType, 4> kTypes5 = {
+    // T1
+    DataType::kFloat,
+    // T
+    DataType::kFloat,
+    // Tind
+    DataType::kInt32,
+    // T2
+    DataType::kFloat,
+};
+
+}  // namespace
+
+constinit const std::array<Row, 12> kRows = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes1,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes1,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes2,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 30,
+    },
+};
+
+}  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      0, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<double, double, std::int64_t, double>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<double, double, std::int64_t, double>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<double, double, std::int64_t, double>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      1, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<float, MLFloat16, std::int64_t, MLFloat16>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, MLFloat16, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, MLFloat16, std::int64_t, MLFloat16>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      2, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<float, BFloat16, std::int64_t, BFloat16>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, BFloat16, std::int64_t, BFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, BFloat16, std::int64_t, BFloat16>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      3, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, MLFloat16>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, MLFloat16>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      4, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+template <>
+Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int32_t, float>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int32_t, float>& outputs) {
+  return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
+      5, context, attributes, inputs, outputs);
+}
+
+Result<SoftmaxCrossEntropyLossInternalGradOutputDims> InferShapes(
+    const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossInternalGradInputDims& inputs) {
+  std::array<ConstTensorRef, 5> in;
+  in[0] = {DataType::kFloat, nullptr, inputs.dY};
+  in[1] = {DataType::kFloat, nullptr, inputs.log_prob};
+  in[2] = {DataType::kFloat, nullptr, inputs.label};
+  const OpSchema& schema = generated::softmax_cross_entropy_loss_internal_grad_stub::kSchema;
+  const Result<std::vector<Dims>> dims = internal::InferShapes(schema, &attributes, in);
+  if (!dims.ok()) {
+    return dims.status().WithPrefix("SoftmaxCrossEntropyLossInternalGrad: ");
+  }
+  SoftmaxCrossEntropyLossInternalGradOutputDims out;
+  out.dX = (*dims)[0];
   return out;
 }
 

@@ -21,6 +21,7 @@
 #include "gradsmith/ops/reduce_l1.h"
 #include "gradsmith/ops/reduce_mean.h"
 #include "gradsmith/ops/sinh_grad.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_internal_grad.h"
 #include "gradsmith/ops/softsign.h"
 #include "gradsmith/ops/where_grad.h"
 #include "reference/batch_norm.h"
@@ -50,10 +51,12 @@
 #undef ReduceL1
 #undef ReduceMean
 #undef SinhGrad
+#undef SoftmaxCrossEntropyLossInternalGrad
 #undef Softsign
 #undef T1_
 #undef T2_
 #undef T_
+#undef Tind_
 #undef WhereGrad
 #undef X
 #undef Y
@@ -72,17 +75,22 @@
 #undef dY
 #undef dilations
 #undef epsilon
+#undef ignore_index
 #undef kernel_shape
+#undef label
+#undef log_prob
 #undef max
 #undef min
 #undef momentum
 #undef pads
+#undef reduction
 #undef running_mean
 #undef running_var
 #undef saved_inv_std
 #undef saved_mean
 #undef scale
 #undef strides
+#undef weight
 
 namespace gradsmith::support {
 
@@ -4811,5 +4819,324 @@ const OpTests kTests = {
 
 }  // namespace
 }  // namespace reduce_l1_tests
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
+namespace softmax_cross_entropy_loss_internal_grad_tests {
+namespace {
+
+template <typename T1_, typename T_, typename Tind_, typename T2_>
+Status Run(const TypedCall& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T1_, T_, Tind_, T2_> inputs;
+  inputs.dY = call.Input<T1_>(0);
+  inputs.log_prob = call.Input<T_>(1);
+  inputs.label = call.Input<Tind_>(2);
+  inputs.weight = call.Input<T_>(3);
+  inputs.ignore_index = call.Input<::std::int64_t>(4);
+  ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T1_, T_, Tind_, T2_> outputs;
+  outputs.dX = call.Output<T2_>(0);
+  const auto& attributes =
+      call.Attributes<::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes>();
+  return ::gradsmith::SoftmaxCrossEntropyLossInternalGrad(
+      call.context, attributes, inputs, outputs);
+}
+
+Result<std::vector<Dims>> Infer(const TypedShapes& call) {
+  ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputDims inputs;
+  inputs.dY = call.required[0];
+  inputs.log_prob = call.required[1];
+  inputs.label = call.required[2];
+  const auto& attributes =
+      call.Attributes<::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes>();
+  const auto outputs = ::gradsmith::InferShapes(attributes, inputs);
+  if (!outputs.ok()) {
+    return outputs.status();
+  }
+  std::vector<Dims> dims;
+  dims.push_back(outputs->dX);
+  return dims;
+}
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
+const Case kCase0 = {
+    .name = "classes",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {6, 10}},
+            {"label", {6}},
+            {"weight", {10}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {6, 10}},
+        },
+    .typed_attributes = &kAttributes0,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
+    .reduction = ::gradsmith::LossReduction::sum,
+};
+const Case kCase1 = {
+    .name = "summed",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {9, 5}},
+        },
+    .attributes =
+        {
+            {"reduction", "sum"},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {};
+const Case kCase2 = {
+    .name = "pixels",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 3, 4}},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {};
+const Case kCase3 = {
+    .name = "one_class",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {3, 1}},
+            {"label", {3}},
+            {"weight", {1}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 1}},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
+const Case kCase4 = {
+    .name = "strided",
+    .layout = Layout::kStrided,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {3, 6, 4}},
+            {"label", {3, 4}},
+            {"weight", {6}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {3, 6, 4}},
+        },
+    .typed_attributes = &kAttributes4,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
+const Case kCase5 = {
+    .name = "no_samples",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {}},
+            {"log_prob", {0, 4}},
+            {"label", {0}},
+            {"weight", {4}},
+            {"ignore_index", {}},
+        },
+    .outputs =
+        {
+            {"dX", {0, 4}},
+        },
+    .typed_attributes = &kAttributes5,
+};
+
+const Case* const kCases[] = {
+    // classes
+    &kCase0,
+    // summed
+    &kCase1,
+    // pixels
+    &kCase2,
+    // one_class
+    &kCase3,
+    // strided
+    &kCase4,
+    // no_samples
+    &kCase5,
+};
+
+const TypedRow kRows[] = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    {"float_int64", &Run<float, float, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    {"double_int64", &Run<double, double, std::int64_t, double>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    {"half_int64", &Run<float, MLFloat16, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t, BFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    {"float_int64_half", &Run<float, float, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    {"float_int32", &Run<float, float, std::int32_t, float>},
+};
+
+const Backend kBackends[] = {
+    // cpu
+    Backend::kCpu,
+    // cuda
+    Backend::kCuda,
+};
+
+const Attribute kDefaults[] = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    {"reduction", "mean"},
+};
+
+const reference::FormulaNode kNodes[] = {
+    // 0
+    {.operation = "given", .name = "ignore_index"},
+    // 1
+    {.operation = "input", .name = "label"},
+    // 2
+    {.operation = "input", .name = "ignore_index"},
+    // 3
+    {.operation = "equal", .arguments = {1, 2}},
+    // 4
+    {.operation = "and", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "greater_equal", .arguments = {1, 5}},
+    // 7
+    {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 8
+    {.operation = "less", .arguments = {1, 7}},
+    // 9
+    {.operation = "and", .arguments = {6, 8}},
+    // 10
+    {.operation = "not", .arguments = {4}},
+    // 11
+    {.operation = "and", .arguments = {9, 10}},
+    // 12
+    {.operation = "given", .name = "weight"},
+    // 13
+    {.operation = "lookup", .arguments = {1}, .name = "weight"},
+    // 14
+    {.operation = "number", .number = 1.0},
+    // 15
+    {.operation = "where", .arguments = {12, 13, 14}},
+    // 16
+    {.operation = "where", .arguments = {11, 15, 5}},
+    // 17
+    {.operation = "sum", .arguments = {16}, .over = {"D", "N"}},
+    // 18
+    {.operation = "input", .name = "dY"},
+    // 19
+    {.operation = "chosen", .name = "reduction", .value = "mean"},
+    // 20
+    {.operation = "where", .arguments = {19, 17, 14}},
+    // 21
+    {.operation = "div0", .arguments = {18, 20}},
+    // 22
+    {.operation = "index", .name = "C"},
+    // 23
+    {.operation = "equal", .arguments = {22, 1}},
+    // 24
+    {.operation = "input", .name = "log_prob"},
+    // 25
+    {.operation = "expm1", .arguments = {24}},
+    // 26
+    {.operation = "exp", .arguments = {24}},
+    // 27
+    {.operation = "where", .arguments = {23, 25, 26}},
+    // 28
+    {.operation = "multiply", .arguments = {21, 15}},
+    // 29
+    {.operation = "multiply", .arguments = {28, 27}},
+    // 30
+    {.operation = "where", .arguments = {11, 29, 5}},
+};
+const reference::NamedFormulaOracle kOracle({
+    .nodes = kNodes,
+    .names =
+        {
+            // 0
+            "N",
+            // 1
+            "C",
+            // 2
+            "D",
+        },
+    .lengths =
+        {
+            {.name = "N", .length = 1},
+            {.name = "C", .length = 1},
+        },
+    .shapes =
+        {
+            {"dY", {}},
+            {"log_prob", {"N", "C", "D"}},
+            {"label", {"N", "D"}},
+            {"weight", {"C"}},
+            {"ignore_index", {}},
+            {"dX", {"N", "C", "D"}},
+        },
+    .outputs =
+        {
+            {.name = "dX", .node = 30},
+        },
+    .integers =
+        {
+            {.input = "label", .dim = "C", .is_signed = true},
+            {.input = "ignore_index", .is_signed = true},
+        },
+});
+
+const OpTests kTests = {
+    .op = "SoftmaxCrossEntropyLossInternalGrad",
+    .oracle = &kOracle,
+    .defaults = kDefaults,
+    .backends = kBackends,
+    .rows = kRows,
+    .infer_shapes = &Infer,
+    .cases = kCases,
+};
+
+[[maybe_unused]] const bool kAdded = AddOpTests(kTests);
+
+}  // namespace
+}  // namespace softmax_cross_entropy_loss_internal_grad_tests
 
 }  // namespace gradsmith::support

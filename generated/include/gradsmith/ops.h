@@ -136,6 +136,7 @@
 #include "gradsmith/ops/softmax.h"
 #include "gradsmith/ops/softmax_cross_entropy_loss.h"
 #include "gradsmith/ops/softmax_cross_entropy_loss_grad.h"
+#include "gradsmith/ops/softmax_cross_entropy_loss_internal_grad.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels.h"
 #include "gradsmith/ops/softmax_cross_entropy_with_labels_grad.h"
 #include "gradsmith/ops/softmax_grad.h"

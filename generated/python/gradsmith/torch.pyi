@@ -138,6 +138,7 @@ from . import (
     SoftmaxResult,
     SoftmaxCrossEntropyLossResult,
     SoftmaxCrossEntropyLossGradResult,
+    SoftmaxCrossEntropyLossInternalGradResult,
     SoftmaxCrossEntropyWithLabelsResult,
     SoftmaxCrossEntropyWithLabelsGradResult,
     SoftmaxGradResult,
@@ -310,6 +311,7 @@ __all__ = [
     "softmax_cross_entropy_with_labels_grad",
     "softmax_cross_entropy_loss",
     "softmax_cross_entropy_loss_grad",
+    "softmax_cross_entropy_loss_internal_grad",
     "lp_normalization",
     "lp_normalization_grad",
     "skip_layer_normalization",
@@ -396,6 +398,7 @@ _ReduceL2GradOutput: TypeAlias = Literal["dX"]
 _ReduceLogSumExpGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxCrossEntropyWithLabelsGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxCrossEntropyLossGradOutput: TypeAlias = Literal["dX"]
+_SoftmaxCrossEntropyLossInternalGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
 _SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
@@ -1301,6 +1304,16 @@ def softmax_cross_entropy_loss_grad(
     reduction: Literal["mean", "sum"] = "mean",
     outputs: _SoftmaxCrossEntropyLossGradOutput | Iterable[_SoftmaxCrossEntropyLossGradOutput] | None = ("dX",),
 ) -> SoftmaxCrossEntropyLossGradResult[Tensor]: ...
+def softmax_cross_entropy_loss_internal_grad(
+    dY: Tensor,
+    log_prob: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: Tensor | None = None,
+    *,
+    reduction: Literal["mean", "sum"] = "mean",
+    outputs: _SoftmaxCrossEntropyLossInternalGradOutput | Iterable[_SoftmaxCrossEntropyLossInternalGradOutput] | None = ("dX",),
+) -> SoftmaxCrossEntropyLossInternalGradResult[Tensor]: ...
 def lp_normalization(
     X: Tensor,
     *,

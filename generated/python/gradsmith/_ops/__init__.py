@@ -138,6 +138,7 @@ from .skip_layer_normalization_grad_op import SkipLayerNormalizationGradResult, 
 from .softmax_op import SoftmaxResult, softmax
 from .softmax_cross_entropy_loss_op import SoftmaxCrossEntropyLossResult, softmax_cross_entropy_loss
 from .softmax_cross_entropy_loss_grad_op import SoftmaxCrossEntropyLossGradResult, softmax_cross_entropy_loss_grad
+from .softmax_cross_entropy_loss_internal_grad_op import SoftmaxCrossEntropyLossInternalGradResult, softmax_cross_entropy_loss_internal_grad
 from .softmax_cross_entropy_with_labels_op import SoftmaxCrossEntropyWithLabelsResult, softmax_cross_entropy_with_labels
 from .softmax_cross_entropy_with_labels_grad_op import SoftmaxCrossEntropyWithLabelsGradResult, softmax_cross_entropy_with_labels_grad
 from .softmax_grad_op import SoftmaxGradResult, softmax_grad
@@ -429,6 +430,8 @@ __all__ = [
     "softmax_cross_entropy_loss",
     "SoftmaxCrossEntropyLossGradResult",
     "softmax_cross_entropy_loss_grad",
+    "SoftmaxCrossEntropyLossInternalGradResult",
+    "softmax_cross_entropy_loss_internal_grad",
     "SoftmaxCrossEntropyWithLabelsResult",
     "softmax_cross_entropy_with_labels",
     "SoftmaxCrossEntropyWithLabelsGradResult",
@@ -624,6 +627,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "SoftmaxCrossEntropyWithLabelsGrad": softmax_cross_entropy_with_labels_grad,
     "SoftmaxCrossEntropyLoss": softmax_cross_entropy_loss,
     "SoftmaxCrossEntropyLossGrad": softmax_cross_entropy_loss_grad,
+    "SoftmaxCrossEntropyLossInternalGrad": softmax_cross_entropy_loss_internal_grad,
     "LpNormalization": lp_normalization,
     "LpNormalizationGrad": lp_normalization_grad,
     "SkipLayerNormalization": skip_layer_normalization,
@@ -784,6 +788,7 @@ TORCH_SCHEMAS = {
     "SoftmaxCrossEntropyWithLabelsGrad": "(Tensor dY, Tensor X, Tensor label, Tensor largest, Tensor log_sum, Tensor? weight=None, *, SymInt? ignore_index=None, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SoftmaxCrossEntropyLoss": '(Tensor X, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, str reduction="mean", str? policies=None) -> (Tensor, Tensor)',
     "SoftmaxCrossEntropyLossGrad": '(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, str reduction="mean", str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "SoftmaxCrossEntropyLossInternalGrad": '(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, Tensor? ignore_index=None, *, str reduction="mean", str[]? outputs=None, str? policies=None) -> Tensor[]',
     "LpNormalization": "(Tensor X, *, SymInt axis=-1, SymInt p=2, str? policies=None) -> Tensor",
     "LpNormalizationGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, SymInt p=2, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor)",
