@@ -97,6 +97,18 @@ def dropped_in_torch(dy: Any, mask: Any, dx: Any) -> None:
     backward.native_dropout_backward.out(dy, mask, 1 / 0.7, out=dx)
 
 
+def masked_by_bits(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    """The mask as bits, and as bytes, which is what PyTorch has."""
+    dy, mask, dx = masked(dims, dtype)
+    padded = torch.nn.functional.pad(mask.flatten().long(), (0, -mask.numel() % 32)).view(-1, 32)
+    words = (padded << torch.arange(32, device="cuda")).sum(1).to(torch.int32).view(torch.uint32)
+    return dy, words, dx, mask
+
+
+def dropped_by_bits(dy: Any, words: Any, dx: Any, _mask: Any) -> Any:
+    return gradsmith.bitmask_dropout_grad(dy, words, ratio=0.3, out={"dX": dx})
+
+
 def tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
     """A gradient, an input between 0 and 1, and an output."""
     made = (draw(dims, device="cuda").to(dtype) for draw in (torch.randn, torch.rand, torch.zeros))
@@ -127,6 +139,15 @@ def cases() -> Iterator[Case]:
                 lambda dy, mask, dx: gradsmith.dropout_grad(dy, mask, ratio=0.3, out={"dX": dx}),
                 {"torch": dropped_in_torch},
                 partial(masked, dims, dtype),
+                partial(bytes_of, (0, 1, 2)),
+            )
+            yield Case(
+                "BitmaskDropoutGrad",
+                type_name,
+                "x".join(map(str, dims)),
+                dropped_by_bits,
+                {"torch": lambda dy, _words, dx, mask: dropped_in_torch(dy, mask, dx)},
+                partial(masked_by_bits, dims, dtype),
                 partial(bytes_of, (0, 1, 2)),
             )
 
