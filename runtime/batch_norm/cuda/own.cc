@@ -163,10 +163,11 @@ Status RunFinish(
     kernel = *found;
     known->store(kernel, std::memory_order_release);
   }
-  const std::int64_t blocks = CeilDivide(finish.walk.channels, own::kFinishChannels);
+  const int channels_at_once = own::kFinishThreads / finish.walk.finish_lanes;
+  const std::int64_t blocks = CeilDivide(finish.walk.channels, channels_at_once);
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(std::min(blocks, own::kMaxBlocksX)),
-      .threads = own::kFinishChannels * own::kFinishLanes};
+      .threads = own::kFinishThreads};
   const double* partials = workspace.partials;
   return cuda::Launch(kernel, shape, stream, finish, partials, workspace.coefficients);
 }

@@ -25,9 +25,15 @@ constexpr std::int64_t kColumnBlocks = 512;
 /// cut into so many: they do not all go through memory in step then.
 constexpr std::int64_t kMapBlocks = 2048;
 constexpr std::int64_t kLongMap = 32;
-/// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
+/// Tiles that are so short, in vectors, are better not cut: one launch does it all. Where there are
+/// fewer, they have to be shorter.
 constexpr std::int64_t kLeastTiles = 128;
 constexpr std::int64_t kShortTile = 8192;
+constexpr std::int64_t kShortFewTiles = 4096;
+/// Narrow tiles, in vectors, and as many of them as are wanted.
+constexpr int kNarrowWidth = 8;
+constexpr int kNarrowestWidth = 2;
+constexpr std::int64_t kNarrowTiles = 32;
 /// More terms than these and a thread's sum gets coarse.
 constexpr std::int64_t kLongestSum = 1024;
 /// Fewer and a slice is not worth its block.
@@ -57,6 +63,21 @@ std::int64_t RowSlices(std::int64_t channels, std::int64_t samples) {
 /// The tiles are as even as they can be.
 int ColumnWidth(std::int64_t vectors) {
   return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
+}
+
+/// The widest of the narrow tiles of which there are enough, and which are so short that none need be
+/// cut; 0 where there is none, or wide ones are enough.
+int NarrowWidth(std::int64_t vectors, std::int64_t steps) {
+  if (CeilDivide(vectors, ColumnWidth(vectors)) >= kLeastTiles) {
+    return 0;
+  }
+  for (int width = kNarrowWidth; width >= kNarrowestWidth; width /= 2) {
+    const bool are_enough = CeilDivide(vectors, width) >= kNarrowTiles || width == kNarrowestWidth;
+    if (are_enough && steps * width <= kShortTile) {
+      return width;
+    }
+  }
+  return 0;
 }
 
 std::int64_t ColumnSlices(std::int64_t tiles, std::int64_t steps, int width) {
@@ -300,15 +321,19 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   for (const std::int64_t count : walk.counts) {
     walk.steps *= count;
   }
+  int narrow = 0;
   if (walk.run == 1) {
-    walk.width = ColumnWidth(walk.columns / per_thread);
+    const std::int64_t vectors = walk.columns / per_thread;
+    narrow = per_thread > 1 && walk.columns == walk.channels ? NarrowWidth(vectors, walk.steps) : 0;
+    walk.width = narrow > 0 ? narrow : ColumnWidth(vectors);
   }
   plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
   walk.places = plan->blocks_x == 1 && walk.run == 1 ? walk.channels : walk.columns / walk.run;
   walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
   if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
-    const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
-    walk.slices = short_tiles ? 1 : walk.slices;
+    const bool are_many = plan->blocks_x >= kLeastTiles || narrow > 0;
+    const std::int64_t most = are_many ? kShortTile : kShortFewTiles;
+    walk.slices = walk.steps * walk.width <= most ? 1 : walk.slices;
     plan->whole = walk.slices == 1;
   }
   const std::int64_t lanes = kThreads / walk.width;
@@ -329,6 +354,19 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
       operand->to_next_row[k] = change;
     }
   });
+}
+
+/// As many as a channel has partial sums, and more where samples are so many that to make a sum anew
+/// would take few threads long.
+int FinishLanes(const Walk& walk) {
+  constexpr std::int64_t kSamplesOfLane = 64;
+  const std::int64_t rows = walk.slices * walk.places / walk.channels;
+  const std::int64_t wanted = std::max(rows, walk.samples / kSamplesOfLane);
+  int lanes = kLeastFinishLanes;
+  while (lanes < kFinishLanes && lanes < wanted) {
+    lanes *= 2;
+  }
+  return lanes;
 }
 
 /// Whether the samples of a channel all lie at one distance.
@@ -362,6 +400,7 @@ Plan MakePlan(const Tensors& tensors) {
     CutColumns(plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
+  plan.walk.finish_lanes = FinishLanes(plan.walk);
   return plan;
 }
 
@@ -393,6 +432,7 @@ Plan ShortPlan(const Tensors& tensors) {
 Walk EmptyWalk(const Dims& dims) {
   Walk walk{};
   walk.channels = dims[1];
+  walk.finish_lanes = kLeastFinishLanes;
   return walk;
 }
 
