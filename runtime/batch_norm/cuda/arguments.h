@@ -15,8 +15,8 @@ constexpr int kVectorBytes = 16;
 
 /// Threads of a block where each has a channel to itself.
 constexpr int kShortThreads = 64;
-/// Threads of the finishing kernels' blocks, and how many of them share a channel's slices, at least
-/// and at most.
+/// Threads of the finishing kernels' blocks, and how many of them share a channel's slices, at
+/// least and at most.
 constexpr int kFinishThreads = 512;
 constexpr int kLeastFinishLanes = 4;
 constexpr int kFinishLanes = 64;

@@ -25,15 +25,15 @@ constexpr std::int64_t kColumnBlocks = 512;
 /// cut into so many: they do not all go through memory in step then.
 constexpr std::int64_t kMapBlocks = 2048;
 constexpr std::int64_t kLongMap = 32;
-/// Tiles that are so short, in vectors, are better not cut: one launch does it all. Where there are
-/// fewer, they have to be shorter.
+/// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
 constexpr std::int64_t kLeastTiles = 128;
 constexpr std::int64_t kShortTile = 8192;
-constexpr std::int64_t kShortFewTiles = 4096;
-/// Narrow tiles, in vectors, and as many of them as are wanted.
+/// Narrow tiles that are so short are better than fewer that are cut; as many of them as are
+/// wanted.
 constexpr int kNarrowWidth = 8;
 constexpr int kNarrowestWidth = 2;
 constexpr std::int64_t kNarrowTiles = 32;
+constexpr std::int64_t kShortNarrowTile = 4096;
 /// More terms than these and a thread's sum gets coarse.
 constexpr std::int64_t kLongestSum = 1024;
 /// Fewer and a slice is not worth its block.
@@ -65,15 +65,15 @@ int ColumnWidth(std::int64_t vectors) {
   return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
 }
 
-/// The widest of the narrow tiles of which there are enough, and which are so short that none need be
-/// cut; 0 where there is none, or wide ones are enough.
+/// The widest of the narrow tiles of which there are enough, and which are so short that none need
+/// be cut; 0 where there is none, or wide ones are enough.
 int NarrowWidth(std::int64_t vectors, std::int64_t steps) {
   if (CeilDivide(vectors, ColumnWidth(vectors)) >= kLeastTiles) {
     return 0;
   }
   for (int width = kNarrowWidth; width >= kNarrowestWidth; width /= 2) {
     const bool are_enough = CeilDivide(vectors, width) >= kNarrowTiles || width == kNarrowestWidth;
-    if (are_enough && steps * width <= kShortTile) {
+    if (are_enough && steps * width <= kShortNarrowTile) {
       return width;
     }
   }
@@ -331,9 +331,8 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   walk.places = plan->blocks_x == 1 && walk.run == 1 ? walk.channels : walk.columns / walk.run;
   walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
   if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
-    const bool are_many = plan->blocks_x >= kLeastTiles || narrow > 0;
-    const std::int64_t most = are_many ? kShortTile : kShortFewTiles;
-    walk.slices = walk.steps * walk.width <= most ? 1 : walk.slices;
+    const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
+    walk.slices = short_tiles || narrow > 0 ? 1 : walk.slices;
     plan->whole = walk.slices == 1;
   }
   const std::int64_t lanes = kThreads / walk.width;
@@ -356,8 +355,8 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   });
 }
 
-/// As many as a channel has partial sums, and more where samples are so many that to make a sum anew
-/// would take few threads long.
+/// As many as a channel has partial sums, and more where samples are so many that to make a sum
+/// anew would take few threads long.
 int FinishLanes(const Walk& walk) {
   constexpr std::int64_t kSamplesOfLane = 64;
   const std::int64_t rows = walk.slices * walk.places / walk.channels;
@@ -415,7 +414,7 @@ bool SumAlike(const Plan& a, const Plan& b) {
 }
 
 bool IsShort(const ConstTensorRef& tensor) {
-  constexpr std::int64_t kFewSamples = 32;
+  constexpr std::int64_t kFewSamples = 20;
   constexpr std::int64_t kFewElements = 1 << 19;
   const std::int64_t samples = SamplesPerChannel(tensor.dims);
   return samples > 0 && samples <= kFewSamples && samples * tensor.dims[1] <= kFewElements &&

@@ -274,7 +274,7 @@ TEST_P(BatchNormOwnTest, Columns) {
   const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},      {40, 264},
                           {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},   {2, 3, 28, 28},
                           {2, 2, 64, 66}, {1, 1, 48, 100}, {3, 6, 4, 4, 4}, {5, 67, 3, 3},
-                          {64, 33, 9, 9}};
+                          {64, 33, 9, 9}, {4100, 8}};
   for (const Sizes& dims : shapes) {
     for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast}) {
       for (const DataType T : {kF, kD, kH, kB}) {

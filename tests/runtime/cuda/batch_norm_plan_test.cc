@@ -126,5 +126,36 @@ TEST(BatchNormPlan, VectorsAreAlikeByStridesAndAddresses) {
   }
 }
 
+/// Small problems with channels last: no block waits for another, and there are several.
+TEST(BatchNormPlan, SmallProblemsAreOneLaunchOfManyBlocks) {
+  for (const DataType type : kTypes) {
+    for (const Dims& dims :
+         {Dims{64, 1536}, Dims{128, 256}, Dims{256, 1024}, Dims{1024, 128}, Dims{40, 3072}}) {
+      SCOPED_TRACE(ToString(dims) + " " + std::string(ToString(type)));
+      const ConstTensorRef X = Tensor(type, dims);
+      const Plan plan = MakePlan({&X, &X, &X});
+      ASSERT_EQ(plan.path, Path::kVectors);
+      EXPECT_TRUE(plan.whole);
+      EXPECT_EQ(plan.walk.slices, 1);
+      EXPECT_GE(plan.blocks_x, 8);
+      EXPECT_LE(plan.walk.steps * plan.walk.width / kThreads, 16);
+      EXPECT_TRUE(SumAlike(plan, MakePlan({&X, &X, nullptr})));
+    }
+  }
+}
+
+/// Of few samples a block finishes many channels at a time; sums of many samples that have to be
+/// made anew are shared by as many lanes as there can be.
+TEST(BatchNormPlan, LanesThatFinishAreAsManyAsSumsOrSamplesAskFor) {
+  const auto lanes_of = [](const Dims& dims) {
+    const ConstTensorRef X = Tensor(DataType::kMLFloat16, dims);
+    return MakePlan({&X, &X, nullptr}).walk.finish_lanes;
+  };
+  EXPECT_EQ(lanes_of({64, 1536}), kLeastFinishLanes);
+  EXPECT_EQ(lanes_of({512, 64}), 8);
+  EXPECT_EQ(lanes_of({4100, 8}), kFinishLanes);
+  EXPECT_EQ(lanes_of({64, 33, 55, 57}), kFinishLanes);
+}
+
 }  // namespace
 }  // namespace gradsmith::batch_norm::own
