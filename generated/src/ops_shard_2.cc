@@ -7893,15 +7893,13 @@ extern const std::array<Row, 12> kRows;
 namespace {
 
 using Given = ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes;
-constexpr std::array<std::string_view, 4> kTypeParameters = {
+constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
-    "T1",
-    // 1
     "T",
-    // 2
+    // 1
     "Tind",
-    // 3
-    "T2",
+    // 2
+    "T1",
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
@@ -7972,21 +7970,21 @@ constexpr std::array<TensorSpec, 5> kInputs = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "log_prob",
-        .type_parameter = 1,
+        .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
     TensorSpec{
         .name = "label",
-        .type_parameter = 2,
+        .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     TensorSpec{
         .name = "weight",
-        .type_parameter = 1,
+        .type_parameter = 0,
         .optional = true,
         .shape = kShape3,
         .shape_text = "[C]",
@@ -8005,7 +8003,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     TensorSpec{
         .name = "dX",
-        .type_parameter = 3,
+        .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
@@ -8197,13 +8195,13 @@ Status RunCuda(
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
     const Given& attributes,
-    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T1_, T_, Tind_, T2_>& inputs,
-    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T1_, T_, Tind_, T2_>& outputs) {
+    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T_, Tind_, T1_>& inputs,
+    const ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T_, Tind_, T1_>& outputs) {
   std::array<ConstTensorRef, 5> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.log_prob.ref();
@@ -8219,74 +8217,62 @@ Status CallTyped(
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
-constexpr std::array<DataType, 4> kTypes0 = {
-    // T1
-    DataType::kFloat,
+constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
     // Tind
     DataType::kInt64,
-    // T2
+    // T1
     DataType::kFloat,
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
-constexpr std::array<DataType, 4> kTypes1 = {
-    // T1
-    DataType::kDouble,
+constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
     // Tind
     DataType::kInt64,
-    // T2
+    // T1
     DataType::kDouble,
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
-constexpr std::array<DataType, 4> kTypes2 = {
-    // T1
-    DataType::kFloat,
+constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
     // Tind
     DataType::kInt64,
-    // T2
+    // T1
     DataType::kMLFloat16,
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
-constexpr std::array<DataType, 4> kTypes3 = {
-    // T1
-    DataType::kFloat,
+constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
     // Tind
     DataType::kInt64,
-    // T2
+    // T1
     DataType::kBFloat16,
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
-constexpr std::array<DataType, 4> kTypes4 = {
-    // T1
-    DataType::kFloat,
+constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
     // Tind
     DataType::kInt64,
-    // T2
+    // T1
     DataType::kMLFloat16,
 };
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
-constexpr std::array<DataType, 4> kTypes5 = {
-    // T1
-    DataType::kFloat,
+constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
     // Tind
     DataType::kInt32,
-    // T2
+    // T1
     DataType::kFloat,
 };
 
@@ -8431,66 +8417,66 @@ constinit const std::array<Row, 12> kRows = {
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, float>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, float>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, float>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int64_t, float>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       0, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<double, double, std::int64_t, double>(
+Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<double, double, std::int64_t, double>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<double, double, std::int64_t, double>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<double, std::int64_t, double>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<double, std::int64_t, double>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       1, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, MLFloat16, std::int64_t, MLFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, MLFloat16, std::int64_t, MLFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, MLFloat16, std::int64_t, MLFloat16>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<MLFloat16, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<MLFloat16, std::int64_t, MLFloat16>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       2, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, BFloat16, std::int64_t, BFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, BFloat16, std::int64_t, BFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, BFloat16, std::int64_t, BFloat16>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<BFloat16, std::int64_t, BFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<BFloat16, std::int64_t, BFloat16>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       3, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, MLFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, MLFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, MLFloat16>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int64_t, MLFloat16>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       4, context, attributes, inputs, outputs);
 }
 
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int32_t, float>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int32_t, float>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int32_t, float>& outputs) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int32_t, float>& outputs) {
   return generated::softmax_cross_entropy_loss_internal_grad_stub::CallTyped(
       5, context, attributes, inputs, outputs);
 }

@@ -4824,16 +4824,16 @@ const OpTests kTests = {
 namespace softmax_cross_entropy_loss_internal_grad_tests {
 namespace {
 
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 Status Run(const TypedCall& call) {
-  ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T1_, T_, Tind_, T2_> inputs;
-  inputs.dY = call.Input<T1_>(0);
+  ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T_, Tind_, T1_> inputs;
+  inputs.dY = call.Input<T_>(0);
   inputs.log_prob = call.Input<T_>(1);
   inputs.label = call.Input<Tind_>(2);
   inputs.weight = call.Input<T_>(3);
   inputs.ignore_index = call.Input<::std::int64_t>(4);
-  ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T1_, T_, Tind_, T2_> outputs;
-  outputs.dX = call.Output<T2_>(0);
+  ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T_, Tind_, T1_> outputs;
+  outputs.dX = call.Output<T1_>(0);
   const auto& attributes =
       call.Attributes<::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes>();
   return ::gradsmith::SoftmaxCrossEntropyLossInternalGrad(
@@ -4999,17 +4999,17 @@ const Case* const kCases[] = {
 
 const TypedRow kRows[] = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
-    {"float_int64", &Run<float, float, std::int64_t, float>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
-    {"double_int64", &Run<double, double, std::int64_t, double>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
-    {"half_int64", &Run<float, MLFloat16, std::int64_t, MLFloat16>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
-    {"bf16_int64", &Run<float, BFloat16, std::int64_t, BFloat16>},
+    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
-    {"float_int64_half", &Run<float, float, std::int64_t, MLFloat16>},
+    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
-    {"float_int32", &Run<float, float, std::int32_t, float>},
+    {"float_int32", &Run<float, std::int32_t, float>},
 };
 
 const Backend kBackends[] = {

@@ -19,10 +19,12 @@ from gradsmith_codegen.model import Op
 from schemas import SCALE, edited, load
 
 WITH_FORMULA = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: '%s'}"))
+ATTRIBUTES = "    attributes:\n      factor: {type: float, default: 1.0}\n"
 
 
 def scale(formula: str) -> Op:
-    schema, diagnostics = load(WITH_FORMULA % formula)
+    text = WITH_FORMULA if "factor" in formula else edited(WITH_FORMULA, (ATTRIBUTES, ""))
+    schema, diagnostics = load(text % formula)
     assert diagnostics == []
     assert schema
     return schema.ops[0]

@@ -101,7 +101,7 @@ def test_cross_entropy_of_all_samples(
     given = {"weight": weights, "reduction": reduction}
     given["ignore_index"] = None if ignored is None else np.asarray(ignored, dtype="int64")
     internal = gradsmith.softmax_cross_entropy_loss_internal_grad
-    of_graphs = internal(dy, found.log_prob, labels, **given).dX
+    of_graphs = internal(dy.astype(kind), found.log_prob, labels, **given).dX
     equal(of_graphs, dx)
 
 

@@ -15,8 +15,6 @@
 #undef SoftmaxCrossEntropyLossInternalGrad
 #pragma push_macro("T1_")
 #undef T1_
-#pragma push_macro("T2_")
-#undef T2_
 #pragma push_macro("T_")
 #undef T_
 #pragma push_macro("Tind_")
@@ -47,11 +45,11 @@ struct SoftmaxCrossEntropyLossInternalGradAttributes {
 };
 
 /// What SoftmaxCrossEntropyLossInternalGrad reads.
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradInputs {
   /// []: gradient arriving at the loss
   // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
-  ::gradsmith::TensorView<const T1_> dY = {};
+  ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave
   // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> log_prob = {};
@@ -68,40 +66,37 @@ struct SoftmaxCrossEntropyLossInternalGradInputs {
 
 /// What SoftmaxCrossEntropyLossInternalGrad computes. A default-constructed view is absent: it is
 /// not computed, which only optional outputs may be.
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradOutputs {
   /// [N, C, *D]: gradient for the logits
   // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-  ::gradsmith::TensorView<T2_> dX = {};
+  ::gradsmith::TensorView<T1_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyLossInternalGrad.
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad = false;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, float> =
-    true;
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float> = true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<double, double, std::int64_t, double> =
-    true;
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double> = true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, MLFloat16, std::int64_t, MLFloat16> =
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16> =
     true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, BFloat16, std::int64_t, BFloat16> =
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16> =
     true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, MLFloat16> =
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16> =
     true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, float, std::int32_t, float> =
-    true;
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float> = true;
 
 /// SoftmaxCrossEntropyLossGrad as training graphs have it, where the label that is ignored is an
 /// operand and the gradient has a type of its own. What they add to it as a bias is what the output
@@ -112,65 +107,65 @@ inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, float, std:
 /// tensor is not as it must be, before anything is written; unsupported where the combination is
 /// not declared for the context's backend; out of memory.
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
-template <typename T1_, typename T_, typename Tind_, typename T2_>
+template <typename T_, typename Tind_, typename T1_>
 Status SoftmaxCrossEntropyLossInternalGrad(
     const Context& /*context*/,
     const SoftmaxCrossEntropyLossInternalGradAttributes& /*attributes*/,
-    const SoftmaxCrossEntropyLossInternalGradInputs<T1_, T_, Tind_, T2_>& /*inputs*/,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<T1_, T_, Tind_, T2_>& /*outputs*/) {
+    const SoftmaxCrossEntropyLossInternalGradInputs<T_, Tind_, T1_>& /*inputs*/,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<T_, Tind_, T1_>& /*outputs*/) {
   static_assert(
-      kHasSoftmaxCrossEntropyLossInternalGrad<T1_, T_, Tind_, T2_>,
+      kHasSoftmaxCrossEntropyLossInternalGrad<T_, Tind_, T1_>,
       "gradsmith: SoftmaxCrossEntropyLossInternalGrad is not declared for this combination of types. ops.yaml declares: "
-      "float_int64 (T1 = float, T = float, Tind = int64, T2 = float); "
-      "double_int64 (T1 = double, T = double, Tind = int64, T2 = double); "
-      "half_int64 (T1 = float, T = MLFloat16, Tind = int64, T2 = MLFloat16); "
-      "bf16_int64 (T1 = float, T = BFloat16, Tind = int64, T2 = BFloat16); "
-      "float_int64_half (T1 = float, T = float, Tind = int64, T2 = MLFloat16); "
-      "float_int32 (T1 = float, T = float, Tind = int32, T2 = float).");
+      "float_int64 (T = float, Tind = int64, T1 = float); "
+      "double_int64 (T = double, Tind = int64, T1 = double); "
+      "half_int64 (T = MLFloat16, Tind = int64, T1 = MLFloat16); "
+      "bf16_int64 (T = BFloat16, Tind = int64, T1 = BFloat16); "
+      "float_int64_half (T = float, Tind = int64, T1 = MLFloat16); "
+      "float_int32 (T = float, Tind = int32, T1 = float).");
   return {};
 }
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, float>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, float>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, float>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int64_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int64_t, float>& outputs);
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<double, double, std::int64_t, double>(
+Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<double, double, std::int64_t, double>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<double, double, std::int64_t, double>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<double, std::int64_t, double>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<double, std::int64_t, double>& outputs);
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, MLFloat16, std::int64_t, MLFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, MLFloat16, std::int64_t, MLFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, MLFloat16, std::int64_t, MLFloat16>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<MLFloat16, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<MLFloat16, std::int64_t, MLFloat16>& outputs);
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, BFloat16, std::int64_t, BFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, BFloat16, std::int64_t, BFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, BFloat16, std::int64_t, BFloat16>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<BFloat16, std::int64_t, BFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<BFloat16, std::int64_t, BFloat16>& outputs);
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int64_t, MLFloat16>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int64_t, MLFloat16>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int64_t, MLFloat16>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int64_t, MLFloat16>& outputs);
 
 template <>
-Status SoftmaxCrossEntropyLossInternalGrad<float, float, std::int32_t, float>(
+Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
-    const SoftmaxCrossEntropyLossInternalGradInputs<float, float, std::int32_t, float>& inputs,
-    const SoftmaxCrossEntropyLossInternalGradOutputs<float, float, std::int32_t, float>& outputs);
+    const SoftmaxCrossEntropyLossInternalGradInputs<float, std::int32_t, float>& inputs,
+    const SoftmaxCrossEntropyLossInternalGradOutputs<float, std::int32_t, float>& outputs);
 
 /// The dims of the inputs that SoftmaxCrossEntropyLossInternalGrad must have.
 struct SoftmaxCrossEntropyLossInternalGradInputDims {
@@ -200,7 +195,6 @@ Result<SoftmaxCrossEntropyLossInternalGradOutputDims> InferShapes(
 #pragma pop_macro("dX")
 #pragma pop_macro("Tind_")
 #pragma pop_macro("T_")
-#pragma pop_macro("T2_")
 #pragma pop_macro("T1_")
 #pragma pop_macro("SoftmaxCrossEntropyLossInternalGrad")
 #include "gradsmith/foreign_macros_on.h"

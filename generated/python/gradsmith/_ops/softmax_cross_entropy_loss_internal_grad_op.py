@@ -38,7 +38,7 @@ def softmax_cross_entropy_loss_internal_grad(
 
     Parameters
     ----------
-    dY : array of T1 ()
+    dY : array of T ()
         gradient arriving at the loss
     log_prob : array of T (N, C, *D)
         what SoftmaxCrossEntropyLoss gave
@@ -62,7 +62,7 @@ def softmax_cross_entropy_loss_internal_grad(
     SoftmaxCrossEntropyLossInternalGradResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        dX : array of T2 (N, C, *D)
+        dX : array of T1 (N, C, *D)
             gradient for the logits
 
     Raises
@@ -73,12 +73,12 @@ def softmax_cross_entropy_loss_internal_grad(
         A shape, an attribute or an output is not as it must be; nothing is computed.
     NotImplementedError
         There is no row for these types on this device. The rows are:
-        float_int64 (T1 = float, T = float, Tind = int64, T2 = float);
-        double_int64 (T1 = double, T = double, Tind = int64, T2 = double);
-        half_int64 (T1 = float, T = MLFloat16, Tind = int64, T2 = MLFloat16);
-        bf16_int64 (T1 = float, T = BFloat16, Tind = int64, T2 = BFloat16);
-        float_int64_half (T1 = float, T = float, Tind = int64, T2 = MLFloat16);
-        float_int32 (T1 = float, T = float, Tind = int32, T2 = float).
+        float_int64 (T = float, Tind = int64, T1 = float);
+        double_int64 (T = double, Tind = int64, T1 = double);
+        half_int64 (T = MLFloat16, Tind = int64, T1 = MLFloat16);
+        bf16_int64 (T = BFloat16, Tind = int64, T1 = BFloat16);
+        float_int64_half (T = float, Tind = int64, T1 = MLFloat16);
+        float_int32 (T = float, Tind = int32, T1 = float).
 
     Examples
     --------
