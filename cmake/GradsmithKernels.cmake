@@ -17,9 +17,9 @@ function(gradsmith_compile_kernels result)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FOLDER;PREFIX" "INCLUDES;SOURCES;FORMULAS")
   # Products of warpgroups are of 9.0a alone, and there is no other 9.x.
   _gradsmith_nvcc_architectures(architectures_of_sources OF_90 90a)
-  # Formulas have nothing that is not in 8.0. All code for 8.x, for 9.0 and for later devices is made of one PTX, which
-  # takes the most time to make; it is as quick as if each had its own.
-  _gradsmith_nvcc_architectures(architectures_of_formulas OF_90 90 PTX_OF_8_AND_9 80)
+  # Formulas have nothing that is not in 8.0. Their code for 8.x and 9.0 is made of one PTX, which takes the most time to
+  # make and which later devices are given; on 9.0 it is as quick as code of PTX for 9.0.
+  _gradsmith_nvcc_architectures(architectures_of_formulas PTX_OF_8_AND_9 80)
   list(TRANSFORM ARG_INCLUDES PREPEND "-I" OUTPUT_VARIABLE includes)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels")
   if(ARG_FOLDER)
@@ -96,8 +96,8 @@ function(_gradsmith_declare_images folder prefix)
   configure_file("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_images.h.in" "${folder}/cuda/kernel_images.h" @ONLY)
 endfunction()
 
-# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES: OF_90 is the architecture of machine code for 9.0, and PTX_OF_8_AND_9,
-# where it is given, the one of the PTX of which code for 8.x and 9.0 is made, and that later devices are given.
+# nvcc's options for GRADSMITH_CUDA_ARCHITECTURES. Given may be OF_90, the architecture of machine code for 9.0, or
+# PTX_OF_8_AND_9, that of the PTX of which code for 8.x and 9.0 is made and that devices after them are given.
 function(_gradsmith_nvcc_architectures result)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "OF_90;PTX_OF_8_AND_9" "")
   set(options "")
@@ -110,7 +110,7 @@ function(_gradsmith_nvcc_architectures result)
     set(ptx "${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
     set(kind "${CMAKE_MATCH_3}")
     set(real "${ptx}")
-    if(real STREQUAL "90")
+    if(real STREQUAL "90" AND ARG_OF_90)
       set(real "${ARG_OF_90}")
     endif()
     set(ptx_of_real "${real}")

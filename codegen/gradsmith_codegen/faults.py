@@ -205,6 +205,9 @@ _ELSEWHERE = {
     **dict.fromkeys(("float32", "fp32", "f32", "single"), "'float'"),
     **dict.fromkeys(("float64", "fp64", "f64"), "'double'"),
     "bfloat16": "'BFloat16'",
+    **dict.fromkeys(("int", "integer"), "'int32' or 'int64'"),
+    **dict.fromkeys(("long", "i64"), "'int64'"),
+    "i32": "'int32'",
 }
 
 

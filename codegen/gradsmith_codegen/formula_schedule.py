@@ -132,8 +132,10 @@ class _Scheduler:
         elif tensor.may_be_on_host:
             problem = f"a pattern reads its inputs on the device, and '{tensor.name}' may lie on the host"
         elif not tensor.shape_only and self._has_no_numbers(tensor):
-            kinds = listing([one.value for one in self._op.types_of(tensor)])
-            problem = f"a pattern computes floating numbers, and '{tensor.name}' is {kinds}"
+            types = [one.value for one in self._op.types_of(tensor)]
+            what = "a pattern computes floating numbers"
+            what = "what is an integer in one row is so in all" if len(types) > 1 else what
+            problem = f"{what}, and '{tensor.name}' is {listing(types)}"
         for dim in tensor.shape:
             if dim.kind is not DimKind.SYMBOL and dim.text != "1":
                 problem = problem or (

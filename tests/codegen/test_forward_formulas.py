@@ -184,7 +184,7 @@ def is_noticed(name: str, op: Any) -> bool:
 def test_a_wrong_sign_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     op = OPS[name]
     assert not is_noticed(name, op)
-    for key, text in op.get("formulas", {}).items():
+    for key, text in op["formulas"].items():
         if is_condition(str(text)):
             continue  # which has no sign
         for wrong in with_wrong_signs(str(text)):

@@ -97,7 +97,7 @@ def test_cross_entropy_of_all_samples(
     dx = gradsmith.softmax_cross_entropy_loss_grad(dy, found.log_prob, labels, **given).dX
     # What is left of log_prob in few bits has a larger error as an exponent.
     near(dx, expected, TOLERANCES[dtype] * (1 if kind.itemsize > 2 else 8))
-    # The same with the ignored label as an operand, which is added to what an output holds.
+    # The same, with the ignored label as an operand.
     given = {"weight": weights, "reduction": reduction}
     given["ignore_index"] = None if ignored is None else np.asarray(ignored, dtype="int64")
     internal = gradsmith.softmax_cross_entropy_loss_internal_grad

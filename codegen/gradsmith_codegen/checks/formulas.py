@@ -137,12 +137,14 @@ def value_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G818", needs=("formulas", *SHAPES, "attributes"))
 def attribute_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An attribute beside formulas is read by none of them, and no length hangs on it."""
-    read = {name.name for formula in op.formulas for name in names(formula.tree)}
+    """An attribute beside formulas is read by none of them nor by `operations`, and no length hangs on it."""
+    trees = [formula.tree for formula in op.formulas] + ([op.operations.tree] if op.operations else [])
+    read = {name.name for tree in trees for name in names(tree)}
     asked = {name.name for formula in op.formulas for name in asked_for(formula.tree)}
     for attribute in op.attributes if op.formulas else ():
         if attribute.name not in read | asked | _attributes_of_shapes(op):
-            message = f"no formula reads attribute '{attribute.name}', and no length hangs on it"
+            where = f"no formula of operator '{op.name}' reads attribute '{attribute.name}'"
+            message = f"{where}, and no length there hangs on it"
             yield Finding(message, attribute.span)
 
 

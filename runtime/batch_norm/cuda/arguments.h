@@ -15,10 +15,8 @@ constexpr int kVectorBytes = 16;
 
 /// Threads of a block where each has a channel to itself.
 constexpr int kShortThreads = 64;
-/// Threads of the finishing kernels' blocks, and how many of them share a channel's slices, at
-/// least and at most.
-constexpr int kFinishThreads = 512;
-constexpr int kLeastFinishLanes = 4;
+/// The finishing kernels' blocks: channels, and threads that share a channel's slices.
+constexpr int kFinishChannels = 8;
 constexpr int kFinishLanes = 64;
 
 /// Numbers of a channel that maps need, in double: see Coefficient in batch_norm_finish.cuh.
@@ -79,8 +77,6 @@ struct Walk {
   /// Partial sums of a slice, of one kind: of each channel, or of each place where it is in the
   /// columns.
   std::int64_t places;
-  /// How many threads share a channel's partial sums, or its samples where sums are made anew.
-  int finish_lanes;
 
   /// Where three samples of X's channel 0 lie, of which the median is its pivot.
   std::int64_t pivots[3];

@@ -163,11 +163,10 @@ Status RunFinish(
     kernel = *found;
     known->store(kernel, std::memory_order_release);
   }
-  const int channels_at_once = own::kFinishThreads / finish.walk.finish_lanes;
-  const std::int64_t blocks = CeilDivide(finish.walk.channels, channels_at_once);
+  const std::int64_t blocks = CeilDivide(finish.walk.channels, own::kFinishChannels);
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(std::min(blocks, own::kMaxBlocksX)),
-      .threads = own::kFinishThreads};
+      .threads = own::kFinishChannels * own::kFinishLanes};
   const double* partials = workspace.partials;
   return cuda::Launch(kernel, shape, stream, finish, partials, workspace.coefficients);
 }

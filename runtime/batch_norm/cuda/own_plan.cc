@@ -28,11 +28,12 @@ constexpr std::int64_t kLongMap = 32;
 /// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
 constexpr std::int64_t kLeastTiles = 128;
 constexpr std::int64_t kShortTile = 8192;
-/// Narrow tiles that are so short are better than fewer that are cut; as many of them as are
-/// wanted.
+/// Narrow tiles that are so short are better than wide ones that are cut. They are as wide as
+/// leaves kNarrowTiles of them, or as the narrowest, if these are not too few.
 constexpr int kNarrowWidth = 8;
 constexpr int kNarrowestWidth = 2;
 constexpr std::int64_t kNarrowTiles = 32;
+constexpr std::int64_t kFewestNarrowTiles = 8;
 constexpr std::int64_t kShortNarrowTile = 4096;
 /// More terms than these and a thread's sum gets coarse.
 constexpr std::int64_t kLongestSum = 1024;
@@ -65,15 +66,15 @@ int ColumnWidth(std::int64_t vectors) {
   return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
 }
 
-/// The widest of the narrow tiles of which there are enough, and which are so short that none need
-/// be cut; 0 where there is none, or wide ones are enough.
+/// The width of narrow tiles none of which need be cut; 0 where there are none, or where wide ones
+/// are many.
 int NarrowWidth(std::int64_t vectors, std::int64_t steps) {
   if (CeilDivide(vectors, ColumnWidth(vectors)) >= kLeastTiles) {
     return 0;
   }
   for (int width = kNarrowWidth; width >= kNarrowestWidth; width /= 2) {
-    const bool are_enough = CeilDivide(vectors, width) >= kNarrowTiles || width == kNarrowestWidth;
-    if (are_enough && steps * width <= kShortNarrowTile) {
+    const std::int64_t least = width > kNarrowestWidth ? kNarrowTiles : kFewestNarrowTiles;
+    if (CeilDivide(vectors, width) >= least && steps * width <= kShortNarrowTile) {
       return width;
     }
   }
@@ -355,19 +356,6 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   });
 }
 
-/// As many as a channel has partial sums, and more where samples are so many that to make a sum
-/// anew would take few threads long.
-int FinishLanes(const Walk& walk) {
-  constexpr std::int64_t kSamplesOfLane = 64;
-  const std::int64_t rows = walk.slices * walk.places / walk.channels;
-  const std::int64_t wanted = std::max(rows, walk.samples / kSamplesOfLane);
-  int lanes = kLeastFinishLanes;
-  while (lanes < kFinishLanes && lanes < wanted) {
-    lanes *= 2;
-  }
-  return lanes;
-}
-
 /// Whether the samples of a channel all lie at one distance.
 bool IsEvenlySpaced(const ConstTensorRef& tensor) {
   std::array<Grid, 1> grids = {SampleGrid(tensor)};
@@ -399,7 +387,6 @@ Plan MakePlan(const Tensors& tensors) {
     CutColumns(plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
-  plan.walk.finish_lanes = FinishLanes(plan.walk);
   return plan;
 }
 
@@ -431,7 +418,6 @@ Plan ShortPlan(const Tensors& tensors) {
 Walk EmptyWalk(const Dims& dims) {
   Walk walk{};
   walk.channels = dims[1];
-  walk.finish_lanes = kLeastFinishLanes;
   return walk;
 }
 

@@ -144,17 +144,22 @@ TEST(BatchNormPlan, SmallProblemsAreOneLaunchOfManyBlocks) {
   }
 }
 
-/// Of few samples a block finishes many channels at a time; sums of many samples that have to be
-/// made anew are shared by as many lanes as there can be.
-TEST(BatchNormPlan, LanesThatFinishAreAsManyAsSumsOrSamplesAskFor) {
-  const auto lanes_of = [](const Dims& dims) {
+/// Where narrow tiles would be long, or few, wide ones are cut.
+TEST(BatchNormPlan, LongOrFewTilesAreCut) {
+  const auto slices_of = [](const Dims& dims) {
     const ConstTensorRef X = Tensor(DataType::kMLFloat16, dims);
-    return MakePlan({&X, &X, nullptr}).walk.finish_lanes;
+    return MakePlan({&X, &X, &X}).walk.slices;
   };
-  EXPECT_EQ(lanes_of({64, 1536}), kLeastFinishLanes);
-  EXPECT_EQ(lanes_of({512, 64}), 8);
-  EXPECT_EQ(lanes_of({4100, 8}), kFinishLanes);
-  EXPECT_EQ(lanes_of({64, 33, 55, 57}), kFinishLanes);
+  EXPECT_EQ(slices_of({2048, 1024}), 1);
+  EXPECT_GT(slices_of({2049, 1024}), 1);
+  EXPECT_EQ(slices_of({2048, 120}), 1);
+  EXPECT_GT(slices_of({2048, 112}), 1);
+}
+
+TEST(BatchNormPlan, AThreadHasFewSamplesToItself) {
+  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {20, 64})));
+  EXPECT_FALSE(IsShort(Tensor(DataType::kFloat, {21, 64})));
+  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {2, 70, 3, 3})));
 }
 
 }  // namespace

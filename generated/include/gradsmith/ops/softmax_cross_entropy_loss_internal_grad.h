@@ -99,8 +99,8 @@ template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float> = true;
 
 /// SoftmaxCrossEntropyLossGrad as training graphs have it, where the label that is ignored is an
-/// operand and the gradient has a type of its own. What they add to it as a bias is what the output
-/// holds before a call that adds.
+/// operand and the gradient has a type of its own. A bias that graphs add to the gradient is what
+/// the output holds before a call that adds.
 ///
 /// Attributes and shapes are those of the structs above, kernel
 /// formulas::SoftmaxCrossEntropyLossInternalGrad. Errors: invalid argument where an attribute or a

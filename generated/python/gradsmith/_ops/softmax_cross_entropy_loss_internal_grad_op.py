@@ -31,8 +31,8 @@ def softmax_cross_entropy_loss_internal_grad(
     **_unknown,
 ):
     """SoftmaxCrossEntropyLossGrad as training graphs have it, where the label that is ignored is an
-    operand and the gradient has a type of its own. What they add to it as a bias is what the output
-    holds before a call that adds.
+    operand and the gradient has a type of its own. A bias that graphs add to the gradient is what
+    the output holds before a call that adds.
 
     Operator SoftmaxCrossEntropyLossInternalGrad.
 

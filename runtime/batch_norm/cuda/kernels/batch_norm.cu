@@ -14,10 +14,10 @@ GRADSMITH_KERNELS(f16, __half)
 GRADSMITH_KERNELS(bf16, __nv_bfloat16)
 
 #define GRADSMITH_FINISH_KERNEL(name, Finish, Again, function)                                    \
-  extern "C" __global__ void __launch_bounds__(own::kFinishThreads) name(                         \
+  extern "C" __global__ void __launch_bounds__(own::kFinishChannels* own::kFinishLanes) name(     \
       const __grid_constant__ own::Finish finish, const double* partials, double* coefficients) { \
-    __shared__ own::FinishSums<own::kFinishThreads> sums;                                         \
-    own::ForEachSum<own::kFinishThreads>(                                                         \
+    __shared__ own::FinishSums<own::kFinishChannels> sums;                                        \
+    own::ForEachSum<own::kFinishChannels>(                                                        \
         finish.walk, own::Again{finish}, partials, blockIdx.x, gridDim.x, sums,                   \
         [&](std::int64_t channel, const own::Totals& totals) {                                    \
           own::function(finish, channel, totals, coefficients);                                   \

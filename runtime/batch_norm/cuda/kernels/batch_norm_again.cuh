@@ -251,77 +251,61 @@ __device__ Totals TotalsOf(const Again& again, std::int64_t channel, double firs
   return isfinite(largest) ? again.Sum(channel, again.UnitsOf(channel, largest), 0, 1) : found;
 }
 
-/// What a block of so many threads adds up in: each has a place of its own for either sum.
-template <int kBlock>
-using FinishSums = double[2][kBlock];
-
-/// Which of the channels that a block has at once is a thread's, and which of the lanes that share
-/// the channel it is.
-struct FinishPlace {
-  int lanes;
-  int channels;
-  int x;
-  int y;
-
-  __device__ FinishPlace(int threads, int lanes_of_channel)
-      : lanes(lanes_of_channel),
-        channels(threads / lanes_of_channel),
-        x(static_cast<int>(threadIdx.x) % channels),
-        y(static_cast<int>(threadIdx.x) / channels) {}
-};
+/// What a block of kFinishLanes for each of its channels adds up in.
+template <int kChannels>
+using FinishSums = double[2][kFinishLanes][kChannels];
 
 /// Adds up, or takes the largest of, what all lanes have of each of the two; the first lane has it.
-template <int kBlock, typename Combine>
+template <int kChannels, typename Combine>
 __device__ __forceinline__ void
-CombineLanes(FinishSums<kBlock>& sums, const FinishPlace& own, const Combine& combine) {
-  for (int half = own.lanes / 2; half > 0; half /= 2) {
+CombineLanes(FinishSums<kChannels>& sums, int x, int y, const Combine& combine) {
+  for (int half = kFinishLanes / 2; half > 0; half /= 2) {
     __syncthreads();
-    if (own.y < half) {
-      const int other = static_cast<int>(threadIdx.x) + half * own.channels;
-      combine(sums[0][other], &sums[0][threadIdx.x]);
-      combine(sums[1][other], &sums[1][threadIdx.x]);
+    if (y < half) {
+      combine(sums[0][y + half][x], &sums[0][y][x]);
+      combine(sums[1][y + half][x], &sums[1][y][x]);
     }
   }
 }
 
 /// The same by a block, of its channels that are in doubt; `*totals` of the first lanes. All sums
 /// are in the first lanes' places.
-template <int kBlock, typename Again>
+template <int kChannels, typename Again>
 __device__ __forceinline__ void SumDoubtful(
     const Again& again,
     std::int64_t channel,
     std::int64_t channels,
-    const FinishPlace& own,
-    FinishSums<kBlock>& sums,
+    int x,
+    int y,
+    FinishSums<kChannels>& sums,
     Totals* totals) {
   bool doubtful = false;
-  if (own.y == 0) {
-    doubtful = channel < channels && again.IsDoubtful(channel, sums[0][own.x], sums[1][own.x]);
-    *totals = {sums[0][own.x], sums[1][own.x], {}};
-    // The second lane's place.
-    sums[0][own.channels + own.x] = doubtful ? 1 : 0;
+  if (y == 0) {
+    doubtful = channel < channels && again.IsDoubtful(channel, sums[0][0][x], sums[1][0][x]);
+    *totals = {sums[0][0][x], sums[1][0][x], {}};
+    sums[0][1][x] = doubtful ? 1 : 0;
   }
   if (__syncthreads_or(doubtful ? 1 : 0) == 0) {
     return;
   }
-  const bool mine = sums[0][own.channels + own.x] != 0;
+  const bool mine = sums[0][1][x] != 0;
   __syncthreads();
-  sums[0][threadIdx.x] = mine ? again.Largest(channel, own.y, own.lanes) : 0;
-  sums[1][threadIdx.x] = 0;
-  CombineLanes<kBlock>(sums, own, [](double from, double* to) { *to = fmax(*to, from); });
+  sums[0][y][x] = mine ? again.Largest(channel, y, kFinishLanes) : 0;
+  sums[1][y][x] = 0;
+  CombineLanes<kChannels>(sums, x, y, [](double from, double* to) { *to = fmax(*to, from); });
   __syncthreads();
-  const double largest = sums[0][own.x];
+  const double largest = sums[0][0][x];
   const bool is_better = mine && isfinite(largest);
   __syncthreads();
   Totals share = {0, 0, {}};
   if (is_better) {
-    share = again.Sum(channel, again.UnitsOf(channel, largest), own.y, own.lanes);
+    share = again.Sum(channel, again.UnitsOf(channel, largest), y, kFinishLanes);
   }
-  sums[0][threadIdx.x] = share.first;
-  sums[1][threadIdx.x] = share.second;
-  CombineLanes<kBlock>(sums, own, [](double from, double* to) { *to += from; });
-  if (own.y == 0 && is_better) {
-    *totals = {sums[0][own.x], sums[1][own.x], share.units};
+  sums[0][y][x] = share.first;
+  sums[1][y][x] = share.second;
+  CombineLanes<kChannels>(sums, x, y, [](double from, double* to) { *to += from; });
+  if (y == 0 && is_better) {
+    *totals = {sums[0][0][x], sums[1][0][x], share.units};
   }
 }
 

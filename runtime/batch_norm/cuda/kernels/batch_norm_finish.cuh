@@ -32,37 +32,36 @@ struct CoefficientPlace {
 };
 
 /// Calls finish(channel, totals) with the sums over all of a channel's partial sums, or with those
-/// made anew where they are in doubt. A block of kBlock threads, the `block`-th of so many, has as
-/// many channels at a time as its lanes leave it.
-template <int kBlock, typename Again, typename Finish>
+/// made anew where they are in doubt. A block, the `block`-th of so many, has kChannels at a time.
+template <int kChannels, typename Again, typename Finish>
 __device__ __forceinline__ void ForEachSum(
     const Walk& walk,
     const Again& again,
     const double* partials,
     std::int64_t block,
     std::int64_t blocks,
-    FinishSums<kBlock>& sums,
+    FinishSums<kChannels>& sums,
     const Finish& finish) {
-  const FinishPlace own(kBlock, walk.finish_lanes);
+  const int x = static_cast<int>(threadIdx.x) % kChannels;
+  const int y = static_cast<int>(threadIdx.x) / kChannels;
   const std::int64_t rows = walk.slices * walk.places / walk.channels;
-  for (std::int64_t begin = block * own.channels; begin < walk.channels;
-       begin += blocks * own.channels) {
-    const std::int64_t channel = begin + own.x;
+  for (std::int64_t begin = block * kChannels; begin < walk.channels; begin += blocks * kChannels) {
+    const std::int64_t channel = begin + x;
     double first = 0;
     double second = 0;
     if (channel < walk.channels) {
 #pragma unroll 4
-      for (std::int64_t row = own.y; row < rows; row += own.lanes) {
+      for (std::int64_t row = y; row < rows; row += kFinishLanes) {
         first += partials[row * walk.channels + channel];
         second += partials[(rows + row) * walk.channels + channel];
       }
     }
-    sums[0][threadIdx.x] = first;
-    sums[1][threadIdx.x] = second;
-    CombineLanes<kBlock>(sums, own, [](double from, double* to) { *to += from; });
+    sums[0][y][x] = first;
+    sums[1][y][x] = second;
+    CombineLanes<kChannels>(sums, x, y, [](double from, double* to) { *to += from; });
     Totals totals = {0, 0, {}};
-    SumDoubtful<kBlock>(again, channel, walk.channels, own, sums, &totals);
-    if (own.y == 0 && channel < walk.channels) {
+    SumDoubtful<kChannels>(again, channel, walk.channels, x, y, sums, &totals);
+    if (y == 0 && channel < walk.channels) {
       finish(channel, totals);
     }
     __syncthreads();

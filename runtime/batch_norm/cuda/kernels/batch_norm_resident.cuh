@@ -16,7 +16,7 @@ template <Sums kSums, Map kMap, typename T, int V>
 union ResidentScratch {
   Tile<kSums, T, V> tile;
   ThreadSums<Accumulator<T>, V> sums;
-  FinishSums<kThreads> finish;
+  FinishSums<kThreads / kFinishLanes> finish;
   TileCoefficients<kMap, T, V> coefficients;
 };
 
@@ -167,7 +167,7 @@ __device__ __forceinline__ void ResidentBackward(
     __syncthreads();
   } else {
     cuda::SynchronizeGrid();
-    ForEachSum<kThreads>(
+    ForEachSum<kThreads / kFinishLanes>(
         walk, again, partials, std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x,
         std::int64_t{gridDim.x} * gridDim.y, scratch.finish, finish_channel);
     cuda::SynchronizeGrid();
