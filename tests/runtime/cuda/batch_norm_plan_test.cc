@@ -159,7 +159,8 @@ TEST(BatchNormPlan, LongOrFewTilesAreCut) {
 TEST(BatchNormPlan, AThreadHasFewSamplesToItself) {
   EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {20, 64})));
   EXPECT_FALSE(IsShort(Tensor(DataType::kFloat, {21, 64})));
-  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {2, 70, 3, 3})));
+  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {1, 70, 4, 5})));
+  EXPECT_FALSE(IsShort(Tensor(DataType::kFloat, {2, 70, 3, 3})));  // at two distances
 }
 
 }  // namespace
