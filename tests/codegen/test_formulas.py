@@ -113,6 +113,12 @@ def test_what_is_no_comparison_of_an_enum(formula: str, fault: str) -> None:
     assert found[0].startswith(fault)
 
 
+def test_a_formula_that_a_comma_ended_is_told_so() -> None:
+    unquoted = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: max(X, factor)}"))
+    _, diagnostics = load(unquoted)
+    assert diagnostics[0].message == "expected ')' or ',' in 'max(...)'; within { } a comma ends what is not quoted"
+
+
 BITS = """\
     formulas: {Y: "%s"}
     backends: [cpu]

@@ -72,8 +72,9 @@ def _identifiers(op: Op, scope: Scope) -> Iterator[tuple[str, str, Located, str]
         yield "input", tensor.name, tensor, ""
     for tensor in op.outputs:
         yield "output", tensor.name, tensor, ""
+    bound = {name for row in op.rows for name, _ in row.types}
     for tensor in scope.tensors:
-        if tensor.type and tensor.type not in TYPES:
+        if tensor.type in bound and tensor.type not in TYPES:
             yield "type parameter", tensor.type, tensor, "type"
     for symbol in scope.draft.declared.values():
         yield "symbol", symbol.name, symbol, ""
