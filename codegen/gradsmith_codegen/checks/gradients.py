@@ -151,11 +151,10 @@ def foreign_input(op: Op, scope: Scope) -> Iterator[Finding]:
     names = [tensor.name for tensor in forward.inputs + forward.outputs]
     for tensor in op.inputs:
         if not tensor.gradient_of and not tensor.shape_of and tensor.name not in names:
-            hint = did_you_mean(tensor.name, names)
-            message = (
-                f"input '{tensor.name}' is no input or output of operator '{forward.name}', "
-                f"nor has it 'gradient_of'{hint}"
-            )
+            of = {f"d{one.name}": one.name for one in forward.outputs}.get(tensor.name)
+            lacks = f"'gradient_of: {of}'" if of else f"'gradient_of'{did_you_mean(tensor.name, names)}"
+            what = f"is no input or output of operator '{forward.name}'"
+            message = f"input '{tensor.name}' {what}, nor has it {lacks}"
             yield Finding(message, tensor.span, (Note("the forward operator", forward.span),))
 
 

@@ -130,10 +130,9 @@ def undeclared_list(op: Op, scope: Scope) -> Iterator[Finding]:
     for dim, place in scope.dims:
         if dim.is_list and dim.symbol not in declared and dim.symbol not in reported:
             reported.add(dim.symbol)
-            hint = did_you_mean(dim.symbol, declared)
-            message = (
-                f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint or ' that says its length'}"
-            )
+            example = f", such as {dim.symbol}: {{length: [0, 8]}}"
+            hint = did_you_mean(dim.symbol, declared) or example
+            message = f"list symbol '*{dim.symbol}' has no entry under 'dims'{hint}"
             yield Finding(message, place.span)
 
 
