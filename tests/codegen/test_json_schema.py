@@ -45,6 +45,7 @@ MISSED = {
     "G012_not_64_bits": "the number may be a value of a list of floats",
     "G014_unknown_tensor_type": "it may be a type parameter",
     "G014_output_of_a_reduction": "likewise",
+    "G014_int": "likewise",
     "G035_reference": "what is referred to is in another file",
     "G027_length": "two numbers are in the wrong order",
 }
