@@ -43,7 +43,8 @@ def large_schema(count: int) -> str:
 
 
 def copy_of(entry: str, suffix: str, cases: dict[str, str]) -> str:
-    entry = re.sub(r"^(  - name|    gradient_of): (\w+)$", rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
+    # A name has 36 characters at most.
+    entry = re.sub(r"^(  - name|    gradient_of): (\w{1,33})\w*$", rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
     entry = re.sub(
         r"^    cases:(?: [&*](\w+))?\n((?:      - .*\n)*)",  # an anchor or alias, else they are in the entry itself
         lambda match: "    cases:\n" + "".join(cases.get(match[1], match[2]).splitlines(keepends=True)[:CASES]),
