@@ -85,7 +85,8 @@ def test_the_filter_filters(html: Path, chromium: browser.Browser, width: int) -
     assert choose(chromium, "name", "nothing like it") == []
     choose(chromium, "name", "")
     choose(chromium, "pattern", "")
-    losses = [f"SoftmaxCrossEntropy{name}" for name in ("Loss", "LossGrad", "WithLabels", "WithLabelsGrad")]
+    names = ("Loss", "LossGrad", "LossInternalGrad", "WithLabels", "WithLabelsGrad")
+    losses = [f"SoftmaxCrossEntropy{name}" for name in names]
     assert sorted(choose(chromium, "type", "int64")) == losses
     choose(chromium, "type", "")
     assert len(choose(chromium, "backend", "cuda")) > 140
