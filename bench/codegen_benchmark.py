@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "codegen"))
 
-from gradsmith_codegen import loader, output, plan, reader  # noqa: E402
+from gradsmith_codegen import grammar, loader, output, plan, reader  # noqa: E402
 
 GOALS = {200: 0.3, 1000: 1.5}  # seconds
 CASES = 4
@@ -43,8 +43,9 @@ def large_schema(count: int) -> str:
 
 
 def copy_of(entry: str, suffix: str, cases: dict[str, str]) -> str:
-    # A name has 36 characters at most.
-    entry = re.sub(r"^(  - name|    gradient_of): (\w{1,33})\w*$", rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
+    longest = grammar.MAX_NAME - len(suffix)
+    name = rf"^(  - name|    gradient_of): (\w{{1,{longest}}})\w*$"
+    entry = re.sub(name, rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
     entry = re.sub(
         r"^    cases:(?: [&*](\w+))?\n((?:      - .*\n)*)",  # an anchor or alias, else they are in the entry itself
         lambda match: "    cases:\n" + "".join(cases.get(match[1], match[2]).splitlines(keepends=True)[:CASES]),

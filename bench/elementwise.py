@@ -105,8 +105,19 @@ def masked_by_bits(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]
     return dy, words, dx, mask
 
 
-def dropped_by_bits(dy: Any, words: Any, dx: Any, _mask: Any) -> Any:
-    return gradsmith.bitmask_dropout_grad(dy, words, ratio=0.3, out={"dX": dx})
+# How tensors are drawn, ours, and PyTorch's, of which the mask has bytes in either case.
+DROPOUTS: dict[str, tuple[Callable[..., tuple[Any, ...]], Call, Call]] = {
+    "DropoutGrad": (
+        masked,
+        lambda dy, mask, dx: gradsmith.dropout_grad(dy, mask, ratio=0.3, out={"dX": dx}),
+        dropped_in_torch,
+    ),
+    "BitmaskDropoutGrad": (
+        masked_by_bits,
+        lambda dy, words, dx, _mask: gradsmith.bitmask_dropout_grad(dy, words, ratio=0.3, out={"dX": dx}),
+        lambda dy, _words, dx, mask: dropped_in_torch(dy, mask, dx),
+    ),
+}
 
 
 def tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
@@ -132,24 +143,16 @@ def cases() -> Iterator[Case]:
         yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch), biased, type_name)
         yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch), gated, type_name)
         for dims in GATED_SHAPES:
-            yield Case(
-                "DropoutGrad",
-                type_name,
-                "x".join(map(str, dims)),
-                lambda dy, mask, dx: gradsmith.dropout_grad(dy, mask, ratio=0.3, out={"dX": dx}),
-                {"torch": dropped_in_torch},
-                partial(masked, dims, dtype),
-                partial(bytes_of, (0, 1, 2)),
-            )
-            yield Case(
-                "BitmaskDropoutGrad",
-                type_name,
-                "x".join(map(str, dims)),
-                dropped_by_bits,
-                {"torch": lambda dy, _words, dx, mask: dropped_in_torch(dy, mask, dx)},
-                partial(masked_by_bits, dims, dtype),
-                partial(bytes_of, (0, 1, 2)),
-            )
+            for op, (draw, ours, peer) in DROPOUTS.items():
+                yield Case(
+                    op,
+                    type_name,
+                    "x".join(map(str, dims)),
+                    ours,
+                    {"torch": peer},
+                    partial(draw, dims, dtype),
+                    partial(bytes_of, (0, 1, 2)),
+                )
 
 
 def cases_of(

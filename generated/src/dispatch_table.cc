@@ -1038,73 +1038,73 @@ constinit const std::int32_t kEntryLine = 2410;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2449
+// ops.yaml:2441
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2449;
+constinit const std::int32_t kEntryLine = 2441;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2472
+// ops.yaml:2464
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2472;
+constinit const std::int32_t kEntryLine = 2464;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2493
+// ops.yaml:2485
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2493;
+constinit const std::int32_t kEntryLine = 2485;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2525
+// ops.yaml:2517
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2525;
+constinit const std::int32_t kEntryLine = 2517;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2556
+// ops.yaml:2548
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2556;
+constinit const std::int32_t kEntryLine = 2548;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2584
+// ops.yaml:2576
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2584;
+constinit const std::int32_t kEntryLine = 2576;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2605
+// ops.yaml:2597
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2605;
+constinit const std::int32_t kEntryLine = 2597;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2637
+// ops.yaml:2629
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2637;
+constinit const std::int32_t kEntryLine = 2629;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2663
+// ops.yaml:2655
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2663;
+constinit const std::int32_t kEntryLine = 2655;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2697
+// ops.yaml:2689
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2697;
+constinit const std::int32_t kEntryLine = 2689;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1405,25 +1405,25 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
     // ops.yaml:2410
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2449
+    // ops.yaml:2441
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2472
+    // ops.yaml:2464
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2493
+    // ops.yaml:2485
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2525
+    // ops.yaml:2517
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2556
+    // ops.yaml:2548
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2584
+    // ops.yaml:2576
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2605
+    // ops.yaml:2597
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2637
+    // ops.yaml:2629
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2663
+    // ops.yaml:2655
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2697
+    // ops.yaml:2689
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -7903,11 +7903,11 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7960,28 +7960,28 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 7 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -7989,7 +7989,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -8000,7 +8000,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8019,7 +8019,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
 static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8216,7 +8216,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8226,7 +8226,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8236,7 +8236,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8246,7 +8246,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8256,7 +8256,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8266,7 +8266,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8279,7 +8279,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
@@ -8288,9 +8288,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 17,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
@@ -8299,9 +8299,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 17,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     Row{
         .op = &kSchema,
         .name = "double_int64",
@@ -8310,9 +8310,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 18,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     Row{
         .op = &kSchema,
         .name = "double_int64",
@@ -8321,9 +8321,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 18,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64",
@@ -8332,9 +8332,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 27,
+        .line_offset = 19,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64",
@@ -8343,9 +8343,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 27,
+        .line_offset = 19,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16_int64",
@@ -8354,9 +8354,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 20,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16_int64",
@@ -8365,9 +8365,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 28,
+        .line_offset = 20,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64_half",
@@ -8376,9 +8376,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 21,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64_half",
@@ -8387,9 +8387,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 21,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int32",
@@ -8398,9 +8398,9 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 30,
+        .line_offset = 22,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int32",
@@ -8409,13 +8409,13 @@ constinit const std::array<Row, 12> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 30,
+        .line_offset = 22,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8426,7 +8426,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8437,7 +8437,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8448,7 +8448,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8459,7 +8459,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8470,7 +8470,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,

@@ -4856,7 +4856,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4876,7 +4876,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
     .reduction = ::gradsmith::LossReduction::sum,
 };
@@ -4902,7 +4902,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "pixels",
@@ -4922,7 +4922,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4942,7 +4942,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4962,7 +4962,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4998,17 +4998,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
 };
 
@@ -5020,7 +5020,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     {"reduction", "mean"},
 };
 

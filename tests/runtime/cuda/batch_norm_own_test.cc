@@ -291,10 +291,12 @@ TEST_P(BatchNormOwnTest, Columns) {
   }
 }
 
-/// A thread for each channel, where its samples are few and lie at one distance.
+/// A thread for each channel, where its samples are few and lie at one distance, and a few more
+/// samples than that.
 TEST_P(BatchNormOwnTest, FewSamples) {
   Random random("own batch norm few samples");
-  const Sizes shapes[] = {{8, 2048, 1, 1}, {20, 65}, {1, 64}, {9, 7, 1}, {2, 70, 3, 3}, {1, 3, 19}};
+  const Sizes shapes[] = {{8, 2048, 1, 1}, {20, 65}, {1, 64},       {9, 7, 1}, {2, 70, 3, 3},
+                          {1, 3, 19},      {32, 65}, {2, 70, 4, 4}, {1, 3, 31}};
   for (const Sizes& dims : shapes) {
     for (const Layout layout : kWritten) {
       for (const Types& types : kRows) {
