@@ -19,17 +19,23 @@ LIMITS = {"f16": 1e-3, "bf16": 8e-3, "tf32": 2e-3, "f32": 5e-6, "f64": 1e-13}
 # For each kind the heading, shapes and types of its small cases.
 CHECK_SUITES = {
     "conv": (
-        "case\tN\tC\tK\tgroups\tspatial\tkernel\tstride\tpad\tdilation\ttype\tlayout",
-        ["plain\t4\t16\t24\t1\t11,9\t3,3\t1,1\t1,1\t1,1", "grouped\t2\t12\t8\t2\t12,10\t3,3\t2,2\t0,0\t1,1"],
+        "case\tN\tC\tK\tgroups\tspatial\tkernel\tstride\tpad\tpad_end\tdilation\ttype\tlayout",
+        [
+            "plain\t4\t16\t24\t1\t11,9\t3,3\t1,1\t1,1\t1,1\t1,1",
+            "grouped\t2\t12\t8\t2\t12,10\t3,3\t2,2\t0,0\t0,0\t1,1",
+            "causal\t2\t24\t24\t24\t37\t4\t1\t3\t0\t1",
+            "uneven\t2\t16\t8\t1\t9,8\t4,3\t1,1\t1,2\t2,0\t1,1",
+        ],
         list(TYPES),
     ),
     "conv_transpose": (
-        "case\tN\tC\tK\tgroups\tspatial\tkernel\tstride\tpad\tdilation\toutput_padding\ttype\tlayout",
+        "case\tN\tC\tK\tgroups\tspatial\tkernel\tstride\tpad\tpad_end\tdilation\toutput_padding\ttype\tlayout",
         [
-            "transposed\t4\t16\t24\t1\t6,5\t4,4\t2,2\t1,1\t1,1\t0,0",
-            "transposed_grouped\t2\t12\t8\t2\t5,6\t3,3\t2,2\t1,1\t1,1\t1,1",
-            "transposed_1d\t2\t16\t8\t1\t12\t16\t8\t4\t1\t0",
-            "transposed_3d\t2\t8\t16\t1\t3,5,4\t2,2,2\t2,2,2\t0,0,0\t1,1,1\t0,0,0",
+            "transposed\t4\t16\t24\t1\t6,5\t4,4\t2,2\t1,1\t1,1\t1,1\t0,0",
+            "transposed_grouped\t2\t12\t8\t2\t5,6\t3,3\t2,2\t1,1\t1,1\t1,1\t1,1",
+            "transposed_1d\t2\t16\t8\t1\t12\t16\t8\t4\t4\t1\t0",
+            "transposed_3d\t2\t8\t16\t1\t3,5,4\t2,2,2\t2,2,2\t0,0,0\t0,0,0\t1,1,1\t0,0,0",
+            "transposed_causal\t2\t16\t8\t1\t12\t8\t4\t0\t4\t1\t0",
         ],
         list(TYPES),
     ),
@@ -90,15 +96,25 @@ class Checker:
             name: self.read(folder, name, dims, TYPES[case["type"]], shape.last and len(dims) > 1)
             for name, dims in named.items()
         }
-        expected = self.aten.convolution_backward.default(
-            tensors["dY"], tensors["X"], tensors["W"], *shape.rest, MASKS["all"]
-        )
+        x, dy = self.extended(tensors["X"], shape.x_ahead), self.extended(tensors["dY"], shape.y_ahead)
+        dx, *others = self.aten.convolution_backward.default(dy, x, tensors["W"], *shape.rest, MASKS["all"])
+        expected = [self.cut(dx, shape.x_ahead), *others]
         limit = LIMITS[case["type"]]
         # The bias gradient is summed in float also where products are in TF32.
         return {
             name: (tensors[name], wanted, LIMITS["f32"] if (name, case["type"]) == ("dB", "tf32") else limit)
             for name, wanted in zip(("dX", "dW", "dB"), expected, strict=True)
         }
+
+    def extended(self, tensor: Any, ahead: list[int]) -> Any:
+        """By zeros ahead of each axis, or behind it where there are less than none."""
+        ends = [side for a in reversed(ahead) for side in (max(a, 0), max(-a, 0))]
+        return self.aten.constant_pad_nd.default(tensor, ends)
+
+    def cut(self, tensor: Any, ahead: list[int]) -> Any:
+        """What was extended, as it was."""
+        ends = [-side for a in reversed(ahead) for side in (max(a, 0), max(-a, 0))]
+        return self.aten.constant_pad_nd.default(tensor, ends)
 
     def batch_norm(self, case: dict[str, str], folder: Path) -> dict[str, Any]:
         dims = numbers(case["shape"])

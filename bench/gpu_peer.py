@@ -88,7 +88,7 @@ class Torch:
         shape = ConvShape(case)
         self.torch.backends.cudnn.allow_tf32 = case["type"] == "tf32"
         dtype = TYPES[case["type"]]
-        x, w, dy = (self.random(sets, dims, dtype, shape.last) for dims in (shape.x, shape.w, shape.y))
+        x, w, dy = (self.random(sets, dims, dtype, shape.last) for dims in (shape.torch_x, shape.w, shape.torch_y))
 
         def call(mask: list[bool]) -> Callable[[int], Any]:
             return lambda i: self.aten.convolution_backward.default(dy[i], x[i], w[i], *shape.rest, mask)
@@ -99,6 +99,8 @@ class Torch:
         """By cuDNN's path and by PyTorch's own kernels; with ReLU by one operator more, forward and backward."""
         dims = numbers(case["shape"])
         last = case["layout"] == "NHWC"
+        if last and len(dims) == 3:
+            dims.insert(2, 1)  # as ConvShape: nothing is channels last with one axis
         x, dy = (self.random(sets, dims, TYPES[case["type"]], last) for _ in range(2))
         channel = [self.random(sets, [dims[1]], TYPES[case["scale_type"]], False) for _ in range(4)]
         scale, bias, mean, var = channel

@@ -24,11 +24,15 @@ def read_suite(path: Path) -> list[Case]:
     return [dict(zip(columns, line.split("\t"), strict=True)) for line in lines]
 
 
-def write_suite(cases: list[Case], path: Path) -> None:
+def suite_text(cases: list[Case]) -> str:
     """As the program and read_suite read it; all cases have the columns of the first."""
     columns = list(cases[0]) if cases else []
     lines = [columns, *([case[column] for column in columns] for case in cases)]
-    path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")
+    return "".join("\t".join(line) + "\n" for line in lines)
+
+
+def write_suite(cases: list[Case], path: Path) -> None:
+    path.write_text(suite_text(cases), encoding="utf-8")
 
 
 def case_name(case: Case) -> str:
@@ -76,28 +80,43 @@ def suite_by_name(kind: str) -> dict[str, Case]:
 
 class ConvShape:
     """Dims and the rest of convolution_backward's arguments; 1-d in NHWC is taken as 2-d of height 1, which is the only
-    way to have PyTorch compute it with channels last."""
+    way to have PyTorch compute it with channels last. The column pad_end, where a suite has it, is the padding at the
+    end of each axis. PyTorch has one number for both ends: it is told of the lesser, and has a longer x, or y of a
+    transposed convolution, which begins so many elements ahead of ours, or ends as many behind where that is
+    negative."""
 
     def __init__(self, case: Case) -> None:
         transposed = "output_padding" in case
-        spatial, kernel, stride, pad, dilation = (
-            numbers(case[name]) for name in ("spatial", "kernel", "stride", "pad", "dilation")
-        )
-        output_padding = numbers(case["output_padding"]) if transposed else [0] * len(spatial)
+        spatial, kernel, stride, pad, pad_end, dilation, output_padding = self.axes(case)
         self.last = case["layout"] == "NHWC"
-        if self.last and len(spatial) == 1:
-            spatial, kernel, stride, dilation = ([1, *values] for values in (spatial, kernel, stride, dilation))
-            pad, output_padding = [0, *pad], [0, *output_padding]
         images, channels, filters, groups = (int(case[name]) for name in ("N", "C", "K", "groups"))
         reach = [a * (k - 1) + 1 for k, a in zip(kernel, dilation, strict=True)]
+        pads = [p + q for p, q in zip(pad, pad_end, strict=True)]
         if transposed:
             outputs = [
-                s * (d - 1) + r - 2 * p + o
-                for d, s, r, p, o in zip(spatial, stride, reach, pad, output_padding, strict=True)
+                s * (d - 1) + r - p + o
+                for d, s, r, p, o in zip(spatial, stride, reach, pads, output_padding, strict=True)
             ]
         else:
-            outputs = [(d + 2 * p - r) // s + 1 for d, s, r, p in zip(spatial, stride, reach, pad, strict=True)]
+            outputs = [(d + p - r) // s + 1 for d, s, r, p in zip(spatial, stride, reach, pads, strict=True)]
         self.x = [images, channels, *spatial]
         self.w = [channels, filters // groups, *kernel] if transposed else [filters, channels // groups, *kernel]
         self.y = [images, filters, *outputs]
-        self.rest = ([filters], stride, pad, dilation, transposed, output_padding, groups)
+        ahead, none = [p - q for p, q in zip(pad, pad_end, strict=True)], [0] * len(pad)
+        self.x_ahead, self.y_ahead = (none, ahead) if transposed else (ahead, none)
+        self.torch_x, self.torch_y = longer(self.x, self.x_ahead), longer(self.y, self.y_ahead)
+        least = [min(both) for both in zip(pad, pad_end, strict=True)]
+        self.rest = ([filters], stride, least, dilation, transposed, output_padding, groups)
+
+    @staticmethod
+    def axes(case: Case) -> list[list[int]]:
+        """Of the columns that have a number for each axis, and for one axis of NHWC those of height 1."""
+        one_each = {"spatial": 1, "kernel": 1, "stride": 1, "pad": 0, "pad_end": 0, "dilation": 1, "output_padding": 0}
+        count = len(numbers(case["spatial"]))
+        texts = {"pad_end": case["pad"], "output_padding": ",".join("0" * count)} | case
+        added = 1 if count == 1 and case["layout"] == "NHWC" else 0
+        return [[*[height] * added, *numbers(texts[name])] for name, height in one_each.items()]
+
+
+def longer(dims: list[int], ahead: list[int]) -> list[int]:
+    return [*dims[:2], *(d + abs(a) for d, a in zip(dims[2:], ahead, strict=True))]

@@ -49,9 +49,13 @@ OTHER_SUITES = {
     "depthwise": ("conv",),
     "few_channels": ("conv",),
     "first_layers": ("conv",),
+    "large_filters": ("conv",),
     "narrow_groups": ("conv",),
+    "patches": ("conv",),
     "pointwise": ("conv",),
+    "sequence": ("conv",),
     "small_channels": ("conv",),
+    "batch_norm_small": ("batch_norm", "batch_norm_relu"),
     "odd_planes": ("batch_norm", "batch_norm_relu"),
 }
 TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}

@@ -7,14 +7,14 @@ namespace gradsmith::bench {
 namespace {
 
 /// Length of y along a spatial axis.
-std::int64_t OutputLength(const ConvShapes& shapes, const IntList& pad, int axis) {
+std::int64_t OutputLength(const ConvShapes& shapes, int axis) {
   const ConvGeometry& geometry = shapes.geometry;
   const std::int64_t x = shapes.x[axis + 2];
   const std::int64_t stride = geometry.strides[axis];
   const std::int64_t reach = (geometry.dilations[axis] * (shapes.w[axis + 2] - 1)) + 1;
-  return shapes.transposed
-             ? (stride * (x - 1)) + reach - (2 * pad[axis]) + shapes.output_padding[axis]
-             : ((x + (2 * pad[axis]) - reach) / stride) + 1;
+  const std::int64_t pads = geometry.pads[axis] + geometry.pads[axis + geometry.strides.size()];
+  return shapes.transposed ? (stride * (x - 1)) + reach - pads + shapes.output_padding[axis]
+                           : ((x + pads - reach) / stride) + 1;
 }
 
 }  // namespace
@@ -29,7 +29,6 @@ double ConvShapes::Operations() const {
 ConvShapes ShapesOf(const SuiteCase& suite_case) {
   const IntList spatial = suite_case.Numbers("spatial");
   const IntList kernel = suite_case.Numbers("kernel");
-  const IntList pad = suite_case.Numbers("pad");
   const std::int64_t images = suite_case.Number("N");
   const std::int64_t x_channels = suite_case.Number("C");
   const std::int64_t y_channels = suite_case.Number("K");
@@ -40,8 +39,8 @@ ConvShapes ShapesOf(const SuiteCase& suite_case) {
   geometry.strides = suite_case.Numbers("stride");
   geometry.dilations = suite_case.Numbers("dilation");
   geometry.group = suite_case.Number("groups");
-  for (int side = 0; side < 2; ++side) {
-    for (const std::int64_t p : pad) {
+  for (const char* side : {"pad", suite_case.Text("pad_end").empty() ? "pad" : "pad_end"}) {
+    for (const std::int64_t p : suite_case.Numbers(side)) {
       geometry.pads.push_back(p);
     }
   }
@@ -52,7 +51,7 @@ ConvShapes ShapesOf(const SuiteCase& suite_case) {
   for (int axis = 0; axis < spatial.size(); ++axis) {
     shapes.x.push_back(spatial[axis]);
     shapes.w.push_back(kernel[axis]);
-    shapes.y.push_back(OutputLength(shapes, pad, axis));
+    shapes.y.push_back(OutputLength(shapes, axis));
   }
   const bool last = suite_case.channels_last();
   shapes.x_strides = StridesOf(shapes.x, last);

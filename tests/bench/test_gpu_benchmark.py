@@ -17,6 +17,7 @@ import gpu_benchmark
 import gpu_program
 import gpu_report
 import gpu_suites
+import gpu_summary
 import pytest
 from gpu_checks import CHECK_SUITES
 from gpu_program import Program
@@ -268,15 +269,73 @@ def test_transposed_shapes() -> None:
     assert vocoder.rest == ([128], [1, 8], [0, 4], [1, 1], True, [0, 0], 1)
 
 
-@pytest.mark.parametrize("suite", ["conv", "conv_transpose"])
+# Suites of layers of one kind, which --suite measures: how many cases each has.
+LAYERS = {"sequence": 60, "patches": 57, "large_filters": 57, "batch_norm_small": 59}
+
+
+@pytest.mark.parametrize("suite", LAYERS)
+def test_suites_of_one_kind_of_layer(suite: str) -> None:
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv")
+    assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == LAYERS[suite]
+    types = Counter((case["type"], case["layout"]) for case in cases)
+    expected = {"f16", "bf16", "f32", "f64"} if suite == "batch_norm_small" else set(gpu_suites.TYPES)
+    assert set(types) >= {(kind, layout) for kind in expected for layout in ("NCHW", "NHWC")}
+    assert 2 * (types["f16", "NCHW"] + types["f16", "NHWC"]) > len(cases)
+    for case in cases if suite != "batch_norm_small" else []:
+        shape = gpu_suites.ConvShape(case)
+        assert min(shape.y) > 0
+        assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
+        largest = max(math.prod(shape.x), math.prod(shape.y)) * gpu_suites.SIZES[case["type"]]
+        assert 5e6 < largest < 3.1e8, case
+
+
+def test_planes_of_small_batch_normalizations() -> None:
+    cases = gpu_suites.read_suite(gpu_suites.SUITES / "batch_norm_small.tsv")
+    shapes = [gpu_suites.numbers(case["shape"]) for case in cases]
+    assert {len(shape) for shape in shapes} == {2, 3, 4}
+    assert all(math.prod(shape[2:]) <= 400 for shape in shapes if len(shape) == 4)
+    assert all(case["case"] == case["shape"].replace(",", "x") for case in cases)
+
+
+def test_suites_without_a_part_of_their_own_are_in_the_tables() -> None:
+    names = {path.stem for path in gpu_suites.SUITES.glob("*.tsv")}
+    assert names == set(gpu_summary.SUITE_OF.values()) | set(gpu_summary.OTHER_SUITES)
+
+
+def test_a_name_is_of_one_layer() -> None:
+    """Of all suites of a kind: the newest figures of a case are found by its name."""
+    found: dict[tuple[bool, str], dict[str, str]] = {}
+    for path in gpu_suites.SUITES.glob("*.tsv"):
+        for case in gpu_suites.read_suite(path):
+            columns = {"pad_end": case.get("pad", ""), **case}
+            kind = "shape" in case
+            assert found.setdefault((kind, gpu_suites.case_name(case)), columns) == columns, path
+
+
+def test_padding_of_one_end() -> None:
+    """PyTorch is told of what both ends have, and its x is as long as what torch.nn.functional.pad makes."""
+    causal = shape_of("sequence", "wavenet_3_d64_causal", "NCHW")
+    assert (causal.x, causal.y) == ([8, 128, 8192], [8, 256, 8192])
+    assert (causal.x_ahead, causal.torch_x, causal.torch_y) == ([128], [8, 128, 8320], causal.y)
+    assert causal.rest == ([256], [1], [0], [64], False, [0], 1)
+    last = shape_of("sequence", "wavenet_3_d64_causal", "NHWC")
+    assert (last.x_ahead, last.torch_x, last.y) == ([0, 128], [8, 128, 1, 8320], [8, 256, 1, 8192])
+    up = {"N": "2", "C": "16", "K": "8", "groups": "1", "spatial": "12", "kernel": "8", "stride": "4", "pad": "1"}
+    up |= {"pad_end": "3", "dilation": "1", "output_padding": "0", "layout": "NCHW"}
+    shape = gpu_suites.ConvShape(up)
+    assert (shape.y, shape.torch_y, shape.torch_x) == ([2, 8, 48], [2, 8, 50], shape.x)
+    assert (shape.y_ahead, shape.rest[2]) == ([-2], [1])
+
+
+@pytest.mark.parametrize("suite", ["conv", "conv_transpose", "sequence", "patches", "large_filters"])
 def test_shapes_are_those_that_pytorch_finds(suite: str) -> None:
     torch: Any = pytest.importorskip("torch")
     for case in gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"):
         shape = gpu_suites.ConvShape(case)
-        x, w = (torch.empty(dims, device="meta") for dims in (shape.x, shape.w))
+        x, w = (torch.empty(dims, device="meta") for dims in (shape.torch_x, shape.w))
         _, stride, pad, dilation, transposed, output_padding, groups = shape.rest
         y = torch.ops.aten.convolution(x, w, None, stride, pad, dilation, transposed, output_padding, groups)
-        assert list(y.shape) == shape.y, case
+        assert list(y.shape) == shape.torch_y, case
 
 
 def test_a_suite_is_written_as_it_is_read(tmp_path: Path) -> None:

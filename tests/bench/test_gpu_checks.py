@@ -28,6 +28,11 @@ def save(folder: Path, name: str, tensor: Any, last: bool) -> None:
     (folder / f"{name}.bin").write_bytes(laid_out.contiguous().numpy().tobytes())
 
 
+def ends(ahead: list[int]) -> list[int]:
+    """What torch.nn.functional.pad adds."""
+    return [side for a in reversed(ahead) for side in (max(a, 0), max(-a, 0))]
+
+
 def save_gradients(case: dict[str, str], folder: Path) -> None:
     """What the program would save."""
     shape = gpu_suites.ConvShape(case)
@@ -36,7 +41,10 @@ def save_gradients(case: dict[str, str], folder: Path) -> None:
     for leaf in (x, w, b):
         leaf.requires_grad_()
     _, stride, pad, dilation, transposed, output_padding, groups = shape.rest
-    y = torch.convolution(x, w, b, stride, pad, dilation, transposed, output_padding, groups)
+    longer_x = torch.nn.functional.pad(x, ends(shape.x_ahead))
+    longer_y = torch.convolution(longer_x, w, b, stride, pad, dilation, transposed, output_padding, groups)
+    y = torch.nn.functional.pad(longer_y, [-side for side in ends(shape.y_ahead)])
+    assert list(y.shape) == shape.y
     y.backward(dy)
     for name, tensor in {"X": x, "W": w, "dY": dy, "dX": x.grad, "dW": w.grad, "dB": b.grad}.items():
         save(folder, name, tensor, shape.last)
