@@ -37,7 +37,9 @@ def figure_at(figures: Any, *path: str) -> float | None:
 
 
 def ours(case: Case, part: str, mode: str = "benchmark", figure: str = "median") -> float | None:
-    where = ("ours", part) if is_batch_norm(case) else ("ours", mode, part)
+    where = ["ours", mode, part]
+    if is_batch_norm(case):
+        where = ["ours", part] if mode == "benchmark" else [mode, part]
     return figure_at(case.get("results"), *where, figure)
 
 
@@ -64,8 +66,14 @@ def torch_ratio(case: Case) -> float | None:
 
 
 def heuristic_ratio(case: Case) -> float | None:
-    """Of a convolution the same, where ours were chosen without a search."""
-    return None if is_batch_norm(case) else ratio(torch_time(case, "all"), ours(case, "all", "heuristic"))
+    """The same, where ours were chosen without a search."""
+    part = gradient_part(case)
+    return ratio(torch_time(case, part), ours(case, part, "heuristic"))
+
+
+def first_call(case: Case) -> float | None:
+    """Milliseconds of the host until all gradients of a new shape are there, without a search."""
+    return figure_at(case.get("results"), "first_call_ms")
 
 
 def legacy_ratio(case: Case) -> float | None:

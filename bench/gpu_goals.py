@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,10 @@ from gpu_figures import (
     PARTS,
     Case,
     copy_rate,
+    first_call,
     geometric_mean,
+    gradient_part,
+    heuristic_ratio,
     is_batch_norm,
     legacy,
     legacy_ratio,
@@ -25,6 +29,7 @@ from gpu_figures import (
 )
 from gpu_suites import bias_bytes
 
+BELOW = {"benchmark": 1.0, "heuristic": 0.95}  # PyTorch's time over ours, of which a run counts how many are less
 NOISE = 1.03  # two medians of the same kernel differ by no more
 LAYOUTS = ("NCHW", "NHWC")
 # What PyTorch's time over ours is to come to, in NCHW and in NHWC: geometric means of a type's cases.
@@ -84,11 +89,46 @@ def failures(results: dict[str, Any]) -> list[tuple[str, str]]:
             failed.append((case["name"], case["error"]))
             continue
         figures = case["results"]["ours"]
-        by_mode = {"": figures} if is_batch_norm(case) else figures
+        by_mode = {"": figures, "heuristic": case["results"].get("heuristic", {})} if is_batch_norm(case) else figures
         for mode, parts in by_mode.items():
             failed += [(f"{case['name']} {mode} {part}", timing["error"])
                        for part, timing in parts.items() if "error" in timing]  # fmt: skip
     return failed
+
+
+def in_short(results: dict[str, Any]) -> list[str]:
+    """A line for each kind of case and mode over all types and layouts, and one of first calls."""
+    lines = []
+    for kind, name in KIND_NAMES.items():
+        cases = of_kind(results, kind)
+        for mode, ratio_of in (("benchmark", torch_ratio), ("heuristic", heuristic_ratio)):
+            found = [(value, case["name"]) for case in cases if (value := ratio_of(case)) is not None]
+            if found:
+                lines.append(f"{name}, mode {mode}: {over_torch(found, BELOW[mode])}")
+        factors = [value for case in cases if (value := over_search(case)) is not None]
+        if factors:
+            mean = geometric_mean(factors)
+            lines.append(f"{name}, heuristic's time over benchmark's: {mean:.3f}, mean of {len(factors)}")
+        firsts = [(value, case["name"]) for case in cases if (value := first_call(case)) is not None]
+        if firsts:
+            largest, slowest = max(firsts)
+            median = statistics.median(value for value, _ in firsts)
+            lines.append(
+                f"{name}, first call in mode heuristic: median {median:.2f} ms, largest {largest:.2f} ms {slowest}"
+            )
+    return lines
+
+
+def over_torch(found: list[tuple[float, str]], limit: float) -> str:
+    mean = geometric_mean(value for value, _ in found)
+    least, name = min(found)
+    below_limit = sum(value < limit for value, _ in found)
+    return f"{mean:.2f} over PyTorch, mean of {len(found)}, least {least:.3f} {name}, {below_limit} below {limit}"
+
+
+def over_search(case: Case) -> float | None:
+    part = gradient_part(case)
+    return ratio(ours(case, part, "heuristic"), ours(case, part))
 
 
 def goals(results: dict[str, Any]) -> list[Goal]:

@@ -30,7 +30,7 @@ from gpu_figures import (
     torch_ratio,
     torch_time,
 )
-from gpu_goals import NOISE, goals, slower_than_legacy, slower_than_torch
+from gpu_goals import NOISE, goals, in_short, slower_than_legacy, slower_than_torch
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "bench/results"
@@ -67,7 +67,7 @@ def summary(results: dict[str, Any]) -> str:
     lines += [f"control: {json.dumps(results.get('control', {}))}"]
     lines += [f"host us: {json.dumps(results.get('host', {}))}"]
     lines += [f"first calls: {json.dumps(results.get('first_calls', {}))}"]
-    return "\n".join([*lines, *map(str, goals(results))])
+    return "\n".join([*lines, *in_short(results), *map(str, goals(results))])
 
 
 def number(value: float | None) -> str:

@@ -47,15 +47,13 @@ class BatchNormCase {
         device_(gpu->Options().device) {}
 
   JsonObject Measure() {
-    Require(ClearCache());
-    ContextOptions options = gpu_->Options();
-    options.search_mode = SearchMode::kBenchmark;
-    options.search_budget_seconds = case_options_.budget_seconds;
-    const Context context(options);
-    for (int set = 0; set < sets_.count(); ++set) {
-      Require(Forward(context, set));  // also writes the statistics that the gradient reads
-    }
     JsonObject result;
+    // By heuristics first: afterwards they would find what the search remembered.
+    Require(ClearCache());
+    AddHeuristic(&result);
+    Require(ClearCache());
+    const Context context(Options(SearchMode::kBenchmark));
+    Prepare(context);
     result.Add("sets", sets_.count());
     result.Add("set_bytes", static_cast<double>(sets_.set_bytes()));
     const auto elements = static_cast<double>(NumElements(dims_));
@@ -84,6 +82,34 @@ class BatchNormCase {
       }
     }
     return {gpu, tensors};
+  }
+
+  [[nodiscard]] ContextOptions Options(SearchMode mode) const {
+    ContextOptions options = gpu_->Options();
+    options.search_mode = mode;
+    options.search_budget_seconds = case_options_.budget_seconds;
+    return options;
+  }
+
+  /// Writes the statistics that the gradient reads.
+  void Prepare(const Context& context) const {
+    for (int set = 0; set < sets_.count(); ++set) {
+      Require(Forward(context, set));
+    }
+  }
+
+  /// Of the gradient: the first call of a new shape, by the host's clock until its result is there,
+  /// and those that follow.
+  void AddHeuristic(JsonObject* result) {
+    const Context context(Options(SearchMode::kHeuristic));
+    Prepare(context);
+    gpu_->Wait();
+    const Stopwatch first;
+    Require(Backward(context, 0));
+    gpu_->Wait();
+    result->Add("first_call_ms", first.Seconds() * 1e3);
+    const JsonObject backward = Time([&](int set) { return Backward(context, set); });
+    result->Add("heuristic", JsonObject().Add("backward", backward));
   }
 
   template <typename E>

@@ -28,7 +28,8 @@ struct CaseOptions {
 };
 
 /// MeasureConv times ConvGrad or ConvTransposeGrad (dX, dW and dB alone, and all three) as chosen
-/// by heuristics and by timing, and the best of cuDNN's legacy algorithms for dX and dW.
+/// by heuristics and by timing, and the best of cuDNN's legacy algorithms for dX and dW. The first
+/// call of all three by heuristics is timed by itself, on the host up to the result.
 JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureConvAll times dX, dW and dB in one call by the kernels that a search chooses. Samples are
@@ -39,7 +40,8 @@ JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
 /// MiB, and adds the workspace that the context then takes: multiples of 2 MiB.
 JsonObject MeasureConvWorkspaces(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
-/// MeasureBatchNorm times BatchNormalization and BatchNormalizationGrad.
+/// MeasureBatchNorm times BatchNormalization and BatchNormalizationGrad as chosen by timing, and
+/// the gradient by heuristics, whose first call is timed by itself too.
 JsonObject MeasureBatchNorm(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureHostTime returns what one tuned ConvGrad call of a small shape takes on the host to

@@ -98,6 +98,40 @@ def test_goals(results: dict[str, Any]) -> None:
     }
 
 
+def test_in_short() -> None:
+    def conv(name: str, torch: float, heuristic: float, first: float | None) -> dict[str, Any]:
+        ours = {"benchmark": {"all": {"median": 1.0}}, "heuristic": {"all": {"median": heuristic}}}
+        found: dict[str, Any] = {"ours": ours} if first is None else {"ours": ours, "first_call_ms": first}
+        return {"kind": "conv", "case": name, "name": f"{name} f16 NHWC", "type": "f16", "layout": "NHWC"} | {
+            "results": found,
+            "torch": {"all": {"median": torch}},
+        }
+
+    cases = [conv("a", 2.0, 2.0, 7.0), conv("b", 0.96, 1.0, 30.0), conv("c", 0.9, 1.0, 9.0), conv("d", 8.0, 4.0, None)]
+    cases.append({"kind": "conv", "case": "e", "name": "e f16 NHWC", "type": "f16", "layout": "NHWC", "error": "died"})
+    assert gpu_goals.in_short({"cases": cases}) == [
+        "convolution, mode benchmark: 1.93 over PyTorch, mean of 4, least 0.900 c f16 NHWC, 2 below 1.0",
+        "convolution, mode heuristic: 1.15 over PyTorch, mean of 4, least 0.900 c f16 NHWC, 1 below 0.95",
+        "convolution, heuristic's time over benchmark's: 1.682, mean of 4",
+        "convolution, first call in mode heuristic: median 9.00 ms, largest 30.00 ms b f16 NHWC",
+    ]
+    assert gpu_goals.in_short({"cases": []}) == []
+
+
+def test_in_short_of_batch_normalizations() -> None:
+    results = {"ours": {"backward": {"median": 1.0}}, "heuristic": {"backward": {"median": 1.25}}, "first_call_ms": 4.0}
+    norm = {"kind": "batch_norm", "case": "n", "name": "n f16 NHWC", "type": "f16", "layout": "NHWC"}
+    case = norm | {"results": results, "torch": {"native": {"backward": {"median": 1.5}}}}
+    assert gpu_goals.in_short({"cases": [case]}) == [
+        "batch normalization, mode benchmark: 1.50 over PyTorch, mean of 1, least 1.500 n f16 NHWC, 0 below 1.0",
+        "batch normalization, mode heuristic: 1.20 over PyTorch, mean of 1, least 1.200 n f16 NHWC, 0 below 0.95",
+        "batch normalization, heuristic's time over benchmark's: 1.250, mean of 1",
+        "batch normalization, first call in mode heuristic: median 4.00 ms, largest 4.00 ms n f16 NHWC",
+    ]
+    results["heuristic"] = {"backward": {"error": "no kernel"}}
+    assert gpu_goals.failures({"cases": [case]}) == [("n f16 NHWC heuristic backward", "no kernel")]
+
+
 def share_goals(results: dict[str, Any]) -> dict[str, str]:
     return {goal.name.split(",")[0]: f"{goal.verdict} {goal.detail}" for goal in gpu_goals.memory_goals(results)}
 
