@@ -19,12 +19,13 @@ _LARGEST = {
 _UNBOUNDED = "any"
 
 
-def compare_arguments(old: Op, new: Op, found: Findings) -> None:
-    """Tells `found` of all that differs."""
-    _compare_tensors("input", old.inputs, new.inputs, found)
-    _compare_tensors("output", old.outputs, new.outputs, found)
-    _Shapes(old, new).compare(found)
-    _compare_attributes(old, new, found)
+def compare_arguments(old: Op, new: Op, found: Findings) -> dict[str, str]:
+    """Tells `found` of all that differs. Returns the new names, by the old ones, of what is called otherwise
+    now: tensors, attributes and dims."""
+    renamed = _compare_tensors("input", old.inputs, new.inputs, found)
+    renamed |= _compare_tensors("output", old.outputs, new.outputs, found)
+    renamed |= _Shapes(old, new).compare(found)
+    return renamed | _compare_attributes(old, new, found)
 
 
 N = TypeVar("N", Tensor, Attribute)
@@ -32,9 +33,9 @@ N = TypeVar("N", Tensor, Attribute)
 
 def _compare_names(
     what: str, old: Sequence[N], new: Sequence[N], nameless: Callable[[N], N], found: Findings
-) -> tuple[dict[str, N], list[N]]:
-    """Tells of what is gone, has another name or another order. Returns the old ones by their names, and what
-    was added."""
+) -> tuple[dict[str, N], list[N], dict[str, str]]:
+    """Tells of what is gone, has another name or another order. Returns the old ones by their names, what was
+    added, and the new names of what is called otherwise."""
     olds, news = {one.name: one for one in old}, {one.name: one for one in new}
     renamed = renames(
         {name: nameless(one) for name, one in olds.items()},
@@ -50,15 +51,21 @@ def _compare_names(
     if before != after:
         order = f"{', '.join(after)}, was {', '.join(before)}"
         found.breaking(f"the order of {what}s is {order}", news[after[0]].origin)
-    return olds, [one for one in new if one.name not in olds and one.name not in renamed.values()]
+    added = [one for one in new if one.name not in olds and one.name not in renamed.values()]
+    return olds, added, renamed
 
 
 # ----------------------------------------------------------------------------------------------------
 # Tensors
 
 
-def _compare_tensors(role: str, old: Sequence[Tensor], new: Sequence[Tensor], found: Findings) -> None:
-    olds, added = _compare_names(role, old, new, lambda one: replace(one, name="", doc=NO_TEXT), found)
+def _compare_tensors(
+    role: str, old: Sequence[Tensor], new: Sequence[Tensor], found: Findings
+) -> dict[str, str]:
+    """Returns the new names of what is called otherwise, by the old ones."""
+    olds, added, renamed = _compare_names(
+        role, old, new, lambda one: replace(one, name="", doc=NO_TEXT), found
+    )
     last_kept = max((index for index, one in enumerate(new) if one not in added), default=-1)
     for index, tensor in enumerate(new):
         if tensor.name in olds:
@@ -70,6 +77,7 @@ def _compare_tensors(role: str, old: Sequence[Tensor], new: Sequence[Tensor], fo
             found.either(
                 is_last and tensor.optional, f"{kind}{role} '{tensor.name}' was added {where}", tensor.origin
             )
+    return renamed
 
 
 def _compare_tensor(role: str, old: Tensor, new: Tensor, found: Findings) -> None:
@@ -115,7 +123,9 @@ class _Shapes:
         self._new_names: dict[str, str] = {}  # by the old ones
         self._old_names: dict[str, str] = {}
 
-    def compare(self, found: Findings) -> None:
+    def compare(self, found: Findings) -> dict[str, str]:
+        """Returns the new names of symbols, and of the parts that formulas know them by, by the old ones."""
+        renamed: dict[str, str] = {}
         for old, new in self._tensors:
             if not self._match(old, new):
                 message = f"shape of '{new.name}' is {new.shape_text}, was {old.shape_text}"
@@ -124,6 +134,8 @@ class _Shapes:
             old_symbol, new_symbol = self._old_symbols.get(name), self._new_symbols.get(new_name)
             if old_symbol and new_symbol:
                 self._compare_symbol(old_symbol, new_symbol, found)
+                renamed |= dict(zip(old_symbol.split, new_symbol.split, strict=False))
+        return renamed | self._new_names
 
     def _match(self, old: Tensor, new: Tensor) -> bool:
         if len(old.shape) != len(new.shape):
@@ -199,8 +211,9 @@ def _lengths(old: Symbol, new: Symbol, *, condition: bool) -> tuple[tuple[float,
 # Attributes
 
 
-def _compare_attributes(old: Op, new: Op, found: Findings) -> None:
-    olds, added = _compare_names(
+def _compare_attributes(old: Op, new: Op, found: Findings) -> dict[str, str]:
+    """Returns the new names of what is called otherwise, by the old ones."""
+    olds, added, renamed = _compare_names(
         "attribute", old.attributes, new.attributes, lambda one: replace(one, name="", doc=NO_TEXT), found
     )
     for attribute in added:  # which calls that do not know of it need not give
@@ -208,6 +221,7 @@ def _compare_attributes(old: Op, new: Op, found: Findings) -> None:
     for attribute in new.attributes:
         if attribute.name in olds:
             _compare_attribute(olds[attribute.name], attribute, found)
+    return renamed
 
 
 def _compare_attribute(old: Attribute, new: Attribute, found: Findings) -> None:

@@ -98,12 +98,17 @@ class Family:
 
 class KernelHeaders:
     """The families below some folders, each read when it is first asked for. Those that are not the runtime's
-    are in the namespace of a library."""
+    are in the namespace of a library. Without folders nothing is known of kernels, nor found wrong with
+    them."""
 
     def __init__(self, folders: Sequence[Path] = (RUNTIME,), library: str = "gradsmith") -> None:
         self._folders = folders
         self._library = library
         self._families: dict[str, Family | None] = {}
+
+    @property
+    def has_folders(self) -> bool:
+        return bool(self._folders)
 
     @cached_property
     def headers(self) -> dict[str, Path]:

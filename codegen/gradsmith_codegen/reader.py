@@ -64,9 +64,20 @@ def load_source(
         return (None if has_errors(diagnostics) else schema), diagnostics
 
 
+def check_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
+    """Reads and checks a schema's text, but for what the headers of kernels say, so that it may be of kernels
+    that there are no more. None where there are errors."""
+    with paused_collector(), faults.bounded_guesses():
+        headers = KernelHeaders(())
+        document, loader = _read(source, PARSER, headers)
+        if document:
+            loader.diagnostics += check(document, headers)[1]
+        diagnostics = loader.located(in_order(loader.diagnostics))
+        return (None if has_errors(diagnostics) else document), diagnostics
+
+
 def read_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
-    """Reads a schema's text and does not check it, so that it may be of kernels that there are no more. None
-    where it does not read."""
+    """Reads a schema's text and does not check it. None where it does not read."""
     with paused_collector(), faults.bounded_guesses():
         document, loader = _read(source, PARSER, KernelHeaders())
         diagnostics = loader.located(in_order(loader.diagnostics))

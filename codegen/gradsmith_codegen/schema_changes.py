@@ -1,7 +1,8 @@
 """What differs between two schemas.
 
-Compared is what a call depends on: names, types, shapes, defaults, ranges, rows and backends. How an operator
-computes is not: a kernel or a formula that changed is told, and taken to give what it gave before.
+Compared is what a call depends on: names, types, shapes, defaults, ranges, rows, backends and, of formulas,
+what they give. What a handwritten kernel gives is not: one in the place of another is told, and taken to give
+what the other gave.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import replace
 
 from .argument_changes import compare_arguments
 from .changes import Change, Effect, Findings, renames
-from .diagnostics import counted
 from .draft import Document
+from .formula_changes import Values
 from .model import Backend, Case, Op, Repeatable, Row
-from .text import NO_TEXT
+from .text import NO_TEXT, plain
 
 
 def changes(old: Document, new: Document) -> list[Change]:
@@ -82,12 +83,12 @@ def _of_op(old: Op, new: Op, renamed: Mapping[str, str]) -> list[Change]:
         of_file = "the file's"
         message = f"since_version is {new.since_version or of_file}, was {old.since_version or of_file}"
         found.breaking(message, new.at("since_version").line)
-    compare_arguments(old, new, found)
+    renamed_arguments = compare_arguments(old, new, found)
     _compare_backends(old, new, found)
     _compare_rows(old, new, found)
     _compare_repeatable(old, new, found)
     _compare_cases(old.cases, new.cases, new.at("cases").line, found)
-    _compare_what_computes(old, new, found)
+    _compare_what_computes(old, new, renamed_arguments, found)
     if old.doc != new.doc:
         found.compatible("doc changed", new.at("doc").line)
     return found.changes
@@ -153,16 +154,45 @@ def _compare_cases(old: Sequence[Case], new: Sequence[Case], line: int, found: F
         found.compatible(f"case '{name}' is gone", line)
 
 
-def _compare_what_computes(old: Op, new: Op, found: Findings) -> None:
+def _compare_what_computes(old: Op, new: Op, renamed: Mapping[str, str], found: Findings) -> None:
     if old.kernel_name != new.kernel_name:
         line = new.at("kernel" if new.kernel else "formulas").line
         found.compatible(f"is computed by {new.kernel_name}, was by {old.kernel_name}", line)
-    olds = {formula.name: formula.text for formula in old.formulas}
-    news = {formula.name: formula.text for formula in new.formulas}
-    if olds and news and olds != news:
-        changed = [name for name in {**news, **olds} if olds.get(name) != news.get(name)]
-        what = f"{counted(len(changed), 'formula')} changed: {', '.join(changed)}"
-        found.compatible(what, new.at("formulas").line)
+    if old.formulas and new.formulas:
+        _compare_formulas(old, new, renamed, found)
     before, after = (op.operations.text if op.operations else NO_TEXT for op in (old, new))
     if before != after:
         found.compatible("operations changed", new.at("operations").line)
+
+
+def _compare_formulas(old: Op, new: Op, renamed: Mapping[str, str], found: Findings) -> None:
+    """What outputs are is what counts; names of parts, brackets and blanks may be others."""
+    if [(one.name, one.text) for one in old.formulas] == [(one.name, one.text) for one in new.formulas]:
+        return
+    values, line = Values(), new.at("formulas").line
+    before = _FormulasOf(old, values, renamed)
+    after = _FormulasOf(new, values, {})
+    both = [one.name for one in new.outputs if one.name in before.whole]
+    others = [name for name in both if before.whole[name] != after.whole[name]]
+    for name in others:
+        is_own = before.alone[name] != after.alone[name]
+        text = f": {after.texts[name]}, was {before.texts[name]}" if is_own else ""
+        found.breaking(
+            f"output '{name}' is computed otherwise{text or ', by the formulas that it reads'}", line
+        )
+    if not others:
+        names = {**after.texts, **before.texts}
+        changed = [name for name in names if before.texts.get(name) != after.texts.get(name)]
+        which = f": {', '.join(changed)}" if changed else ""
+        found.compatible(f"formulas are written otherwise, and give the same{which}", line)
+
+
+class _FormulasOf:
+    """An operator's, by their names, with what they give as a whole and as they stand."""
+
+    def __init__(self, op: Op, values: Values, renamed: Mapping[str, str]) -> None:
+        names = {one.name: renamed.get(one.name, one.name) for one in op.formulas}
+        whole = values.of_formulas(op.formulas, renamed)
+        self.whole = {new: whole[name] for name, new in names.items()}
+        self.alone = {names[one.name]: values.of_tree(one, renamed) for one in op.formulas}
+        self.texts = {names[one.name]: plain(one.text) for one in op.formulas}

@@ -60,12 +60,12 @@ def _schema(_: argparse.Namespace) -> int:
 # ----------------------------------------------------------------------------------------------------
 # diff
 
-_BREAKING, _UNREADABLE = 1, 2
+_BREAKING, _FAULTY = 1, 2
 _NAMED_OPS = 3  # as many are named where several operators share what has changed
 
 _DIFF_EPILOG = (
     "Exit status: 0 where nothing changed or all is compatible, 1 where something is breaking, "
-    "2 where a file does not read or for wrong usage, 3 for a fault of the generator."
+    "2 where a file has faults or for wrong usage, 3 for a fault of the generator."
 )
 
 
@@ -92,7 +92,7 @@ def _diff(options: argparse.Namespace) -> int:
 
     old, new = (_read(path, options) for path in (options.old, options.new))
     if not old or not new:
-        return _UNREADABLE
+        return _FAULTY
     found = changes(old, new)
     files = {True: old.files, False: new.files}
     if options.format == "json":
@@ -105,12 +105,12 @@ def _diff(options: argparse.Namespace) -> int:
 def _read(path: Path, options: argparse.Namespace) -> Document | None:
     """None after its faults have been shown."""
     from .loader import read_source
-    from .reader import read_document
+    from .reader import check_document
 
     source, diagnostics = read_source(path)
     document = None
     if not diagnostics:
-        document, diagnostics = read_document(source)
+        document, diagnostics = check_document(source)
     if has_errors(diagnostics):
         show(diagnostics, source, options)
     return document

@@ -155,8 +155,60 @@ def test_a_kernel_in_place_of_formulas_is_compatible() -> None:
     formulas = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X * factor}"))
     (change,) = _changes(SCALE, formulas)
     assert (change.effect, change.message) == (Effect.COMPATIBLE, "is computed by formulas::Scale, was by scale::Scale")
-    (change,) = _changes(formulas, edited(formulas, ("X * factor", "factor * X")))
-    assert (change.effect, change.message) == (Effect.COMPATIBLE, "1 formula changed: Y")
+
+
+PRODUCT = edited(SCALE, ("kernel: scale::Scale", "formulas: {z: factor * X, Y: z * z + 1, Z: \"sum(X, N)\"}"))
+WRITTEN_OTHERWISE = [
+    ([("z * z + 1", "(z * z) + 1.0")], "formulas are written otherwise, and give the same: Y"),
+    ([("{z: factor * X, Y: z * z", "{w: X, q: factor * w, Y: q * q")],
+     "formulas are written otherwise, and give the same: w, q, Y, z"),
+    ([('{z: factor * X, Y: z * z + 1, Z: "sum(X, N)"}', '{Z: "sum(X, N)", z: factor * X, Y: z * z + 1}')],
+     "formulas are written otherwise, and give the same"),
+]  # fmt: skip
+COMPUTED_OTHERWISE = [
+    (("z * z + 1", "z * z + 2"), ["output 'Y' is computed otherwise: z * z + 2, was z * z + 1"]),
+    (("factor * X", "X * factor"), ["output 'Y' is computed otherwise, by the formulas that it reads"]),
+    (("sum(X, N)", "max(X, N)"), ["output 'Z' is computed otherwise: max(X, N), was sum(X, N)"]),
+    (("sum(X, N)", "sum(X, D)"), ["output 'Z' is computed otherwise: sum(X, D), was sum(X, N)"]),
+    (('z * z + 1, Z: "sum(X, N)"', 'z, Z: "count(N)"'),
+     ["output 'Y' is computed otherwise: z, was z * z + 1",
+      "output 'Z' is computed otherwise: count(N), was sum(X, N)"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "message"), WRITTEN_OTHERWISE, ids=["brackets", "names", "order"])
+def test_formulas_that_are_written_otherwise(edits: list[tuple[str, str]], message: str) -> None:
+    old = edited(PRODUCT, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
+    (change,) = _changes(old, edited(old, *edits))
+    assert (change.effect, change.message) == (Effect.COMPATIBLE, message)
+
+
+@pytest.mark.parametrize(("edit", "messages"), COMPUTED_OTHERWISE)
+def test_formulas_that_give_something_else(edit: tuple[str, str], messages: list[str]) -> None:
+    old = edited(PRODUCT, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
+    found = _changes(old, edited(old, edit))
+    assert [(change.effect, change.message) for change in found] == [(Effect.BREAKING, one) for one in messages]
+
+
+def test_formulas_of_what_has_another_name_give_the_same() -> None:
+    old = edited(SCALE, ("kernel: scale::Scale", 'formulas: {Y: "X * factor", Z: "sum(X, N)"}'))
+    old = edited(old, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
+    for new, message in (
+        (old.replace("X", "A"), "input 'X' is called 'A' now"),
+        (old.replace("[N", "[M").replace(", N)", ", M)"), "symbol 'N' is called 'M' now"),
+        (old.replace("factor", "scale"), "attribute 'factor' is called 'scale' now"),
+    ):
+        messages = [change.message for change in _changes(old, new)]
+        assert message in messages
+        assert "formulas are written otherwise, and give the same: " in "\n".join(messages)
+
+
+def test_all_formulas_of_the_schema_are_told_apart(ops_yaml: Path) -> None:
+    """None is taken for changed that is not, whatever it has in it."""
+    text = ops_yaml.read_text(encoding="utf-8")
+    found = _changes(text, text.replace(" + ", "+"))
+    assert sum("formulas are written otherwise, and give the same" in change.message for change in found) > 20
+    assert {change.effect for change in found} == {Effect.COMPATIBLE}
 
 
 def test_operators_that_come_and_go() -> None:
@@ -190,19 +242,22 @@ def test_a_gradient_of_what_has_another_name_is_no_change_of_its_own(ops_yaml: P
 # -- The verb ---
 
 
+SOUND = edited(RICH, (", in_place_of: X", ""))  # passes the check, but against kernels
+
+
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.yaml").write_text(RICH, encoding="utf-8")
+    (tmp_path / "old.yaml").write_text(SOUND, encoding="utf-8")
     return tmp_path
 
 
 def _line_of(text: str) -> int:
-    return next(number for number, line in enumerate(RICH.split("\n"), 1) if text in line)
+    return next(number for number, line in enumerate(SOUND.split("\n"), 1) if text in line)
 
 
 def test_the_verb_names_file_and_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    new = edited(RICH, ("      half: {T: half}\n", ""), ("[cpu, cuda]", "[cpu]"), ("length: [1, 3]", "length: [0, 3]"))
+    new = edited(SOUND, ("      half: {T: half}\n", ""), ("[cpu, cuda]", "[cpu]"), ("length: [1, 3]", "length: [0, 3]"))
     (files / "new.yaml").write_text(new, encoding="utf-8")
     assert main(["diff", "old.yaml", "new.yaml"]) == 1
     told = capsys.readouterr()
@@ -216,7 +271,7 @@ def test_the_verb_names_file_and_line(files: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_verb_as_json(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "new.yaml").write_text(edited(RICH, ("length: [1, 3]", "length: [0, 3]")), encoding="utf-8")
+    (files / "new.yaml").write_text(edited(SOUND, ("length: [1, 3]", "length: [0, 3]")), encoding="utf-8")
     assert main(["diff", "old.yaml", "new.yaml", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {
@@ -248,12 +303,15 @@ def test_what_operators_share_is_told_once(ops_yaml: Path, tmp_path: Path, capsy
 
 
 def test_a_file_that_does_not_read(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "bad.yaml").write_text(edited(RICH, ("{T: half}", "{T: hlaf}")), encoding="utf-8")
+    (files / "bad.yaml").write_text(edited(SOUND, ("{T: half}", "{T: hlaf}")), encoding="utf-8")
     for arguments in (["bad.yaml", "old.yaml"], ["old.yaml", "bad.yaml"]):
         assert main(["diff", *arguments]) == 2
         told = capsys.readouterr()
         assert told.out == ""
         assert f"bad.yaml:{_line_of('half: {')}:17: error[G014]: unknown type 'hlaf'" in told.err
+    (files / "bad.yaml").write_text(edited(SOUND, ("kernel: conv::Conv", "formulas: {Y: X * q}")), encoding="utf-8")
+    assert main(["diff", "bad.yaml", "old.yaml"]) == 2  # it reads, and does not pass the check
+    assert f"bad.yaml:{_line_of('kernel: ')}:23: error[G805]: 'q' is no input" in capsys.readouterr().err
     assert main(["diff", "old.yaml", "none.yaml", "--json"]) == 2
     told = capsys.readouterr()
     assert (told.out, json.loads(told.err)["error"]) == ("", "none.yaml: 1 error")

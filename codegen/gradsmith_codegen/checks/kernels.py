@@ -39,7 +39,7 @@ def attribute_of_no_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
 def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
     """A kernel is no struct of its family's `kernels.h`."""
     known = scope.kernels.family_of(op.kernel)
-    if op.kernel and not scope.kernel and not (known and known.fault):
+    if op.kernel and scope.kernels.has_folders and not scope.kernel and not (known and known.fault):
         message = (
             f"there is no kernel {op.kernel} in {header_of(op)}{instead(op.kernel, known.kernel_names)}"
             if known
