@@ -29,7 +29,7 @@ from ..formula_tree import (
     parts,
 )
 from ..grammar import is_identifier
-from ..model import Attribute, AttributeKind, DataType, Formula, Op, Shape, Tensor
+from ..model import Attribute, AttributeKind, DataType, Formula, Op, Shape, Span, Tensor
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")
@@ -132,7 +132,8 @@ def value_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
     for tensor in op.inputs if op.formulas else ():
         if tensor.name not in read and not tensor.shape_only:
             hint = "; where its shape alone counts, it is 'shape_only'"
-            yield Finding(f"no formula reads input '{tensor.name}'{hint}", tensor.span)
+            message = f"no formula reads input '{tensor.name}'{hint}"
+            yield _of_noun(message, tensor, op.at("inputs"), op, scope)
 
 
 @op_rule("G818", needs=("formulas", *SHAPES, "attributes"))
@@ -145,7 +146,15 @@ def attribute_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
         if attribute.name not in read | asked | _attributes_of_shapes(op):
             where = f"no formula of operator '{op.name}' reads attribute '{attribute.name}'"
             message = f"{where}, and no length there hangs on it"
-            yield Finding(message, attribute.span)
+            yield _of_noun(message, attribute, op.at("attributes"), op, scope)
+
+
+def _of_noun(message: str, noun: Tensor | Attribute, place: Span, op: Op, scope: Scope) -> Finding:
+    """At the place where the operator repeats by an alias what has the noun, which may be right for others."""
+    span = noun.span
+    if op.line <= span.line <= scope.last_line:
+        return Finding(message, span)
+    return Finding(message, place, (Note(f"'{noun.name}' stands in what is repeated", span),))
 
 
 def _attributes_of_shapes(op: Op) -> set[str]:
