@@ -24,6 +24,7 @@ from .verbs import (
     INTERNAL,
     OK,
     Refused,
+    VerbParser,
     kernels,
     load,
     load_selected,
@@ -179,7 +180,9 @@ def _rows(schema: Schema) -> list[dict[str, object]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(PROGRAM, description=_DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=VerbParser
+    )
     add_verbs(commands)
     explain_verb.add(commands)
     return parser

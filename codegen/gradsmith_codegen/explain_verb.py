@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .kernel_headers import KernelHeaders
-from .verbs import EPILOG, FAILED, OK, Refused, kernels, load, run_verb, schema_options
+from .verbs import (
+    EPILOG,
+    FAILED,
+    OK,
+    Refused,
+    WordOrSchema,
+    kernels,
+    load,
+    run_verb,
+    schema_options,
+    schema_position,
+)
 
 if TYPE_CHECKING:
     from .explanation import Argument, Attribute, Explanation, Row
@@ -26,7 +37,15 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.set_defaults(run=run_verb, work=_explain, verb="explain", has_result=True)
     parser.add_argument("op", metavar="OP", help="the operator's name")
-    parser.add_argument("row", nargs="?", default="", metavar="ROW", help="one of its rows (default: all)")
+    parser.add_argument(
+        "row",
+        nargs="?",
+        action=WordOrSchema,
+        default="",
+        metavar="ROW",
+        help="one of its rows (default: all)",
+    )
+    schema_position(parser)
     schema_options(parser, ("text", "json"), "how it is shown")
 
 

@@ -19,7 +19,6 @@ from .verbs import (
     Refused,
     kernels,
     run_verb,
-    schema_option,
     schema_options,
     schema_position,
     show,
@@ -77,7 +76,7 @@ def _add_diff(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.set_defaults(run=run_verb, work=_diff, verb="diff", has_result=True)
     parser.add_argument("old", type=Path, metavar="OLD", help="the schema as it was")
-    parser.add_argument("new", type=Path, metavar="NEW", help="the schema as it is")
+    schema_position(parser, "NEW", "the schema as it is")
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="how changes are shown (default: text)"
     )
@@ -90,7 +89,7 @@ def _diff(options: argparse.Namespace) -> int:
     from .changes import Effect
     from .schema_changes import changes
 
-    old, new = (_read(path, options) for path in (options.old, options.new))
+    old, new = (_read(path, options) for path in (options.old, options.schema))
     if not old or not new:
         return _FAULTY
     found = changes(old, new)
@@ -164,6 +163,7 @@ def _add_new_op(commands: argparse._SubParsersAction[Any]) -> None:
     )
     parser.set_defaults(run=run_verb, work=_new_op, verb="new-op", has_result=True, parser=parser)
     parser.add_argument("name", metavar="NAME", help="the new operator's name, in CamelCase")
+    schema_position(parser)
     origin = parser.add_mutually_exclusive_group(required=True)
     origin.add_argument("--like", metavar="OP", help="copy the entry of this operator")
     origin.add_argument(
@@ -247,7 +247,6 @@ def _add_fmt(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("fmt", help="bring a schema into the style of ops.yaml", epilog=EPILOG)
     parser.set_defaults(run=run_verb, work=_fmt, verb="fmt", format="text")
     schema_position(parser)
-    schema_option(parser)
     parser.add_argument(
         "--check",
         action="store_true",

@@ -96,30 +96,59 @@ def schema_arguments(parser: argparse.ArgumentParser, formats: tuple[str, ...], 
     schema_options(parser, formats, help_text)
 
 
-def schema_position(parser: argparse.ArgumentParser) -> None:
+def schema_position(parser: argparse.ArgumentParser, metavar: str = "FILE", what: str = "the schema") -> None:
+    """The last of the positions, which may be left out; `--schema` says the same."""
     parser.add_argument(
         "schema",
         nargs="?",
         action=_OneSchema,
         default=argparse.SUPPRESS,
-        metavar="FILE",
-        help="the schema (default: ops.yaml)",
+        metavar=metavar,
+        help=f"{what} (default: ops.yaml)",
     )
-
-
-def schema_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema",
         action=_OneSchema,
         default=Path("ops.yaml"),
         metavar="FILE",
-        help="the schema (default: ops.yaml)",
+        help=f"the same as {metavar}",
     )
 
 
+class WordOrSchema(argparse.Action):
+    """Takes a word that may be left out before the schema: what has a dot or a slash is a file."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        if re.search(r"[./\\]", values):
+            _take_schema(parser, namespace, values)
+        else:
+            setattr(namespace, self.dest, values)
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Of a verb: what is told by its position may stand between options and behind them."""
+
+    _is_at_it = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        positions = self._get_positional_actions()
+        if self._is_at_it or any(one.nargs == argparse.PARSER for one in positions):
+            return super().parse_known_args(args, namespace)
+        self._is_at_it = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_at_it = False
+
+
 def schema_options(parser: argparse.ArgumentParser, formats: tuple[str, ...], help_text: str) -> None:
-    """The schema as an option; where its kernels are; and the format."""
-    schema_option(parser)
+    """Where the schema's kernels are, and the format."""
     parser.add_argument(
         "--kernels",
         type=Path,
@@ -180,6 +209,10 @@ class _OneSchema(argparse.Action):
         values: Any,
         option_string: str | None = None,  # noqa: ARG002
     ) -> None:
-        if getattr(namespace, "has_schema", False):
-            parser.error(f"one schema at a time: {namespace.schema} and {values} were given")
-        namespace.has_schema, namespace.schema = True, Path(values)
+        _take_schema(parser, namespace, values)
+
+
+def _take_schema(parser: argparse.ArgumentParser, namespace: argparse.Namespace, given: str) -> None:
+    if getattr(namespace, "has_schema", False):
+        parser.error(f"one schema at a time: {namespace.schema} and {given} were given")
+    namespace.has_schema, namespace.schema = True, Path(given)

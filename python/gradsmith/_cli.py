@@ -19,6 +19,7 @@ from ._bars import CountBar
 from ._codegen import cli as generator
 from ._codegen import tables
 from ._codegen.text import printable
+from ._codegen.verbs import VerbParser
 
 _R = TypeVar("_R")
 
@@ -42,7 +43,7 @@ class _WrongUsage(Exception):
         self.usage = usage
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(VerbParser):
     """Leaves to `main` how an error is told. Options are not abbreviated: main looks for --json."""
 
     def __init__(self, **options: Any) -> None:

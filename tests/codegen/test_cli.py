@@ -124,6 +124,54 @@ def test_the_schema_is_named_by_position_or_as_an_option(run: Run, schema: Path,
         assert f"{verb}: error: one schema at a time: " in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        (["check"], ["--json"]),
+        (["list"], ["--json", "--backend", "cpu"]),
+        (["fmt"], ["--check"]),
+        (["explain", "Scale"], ["--json"]),
+        (["explain", "Scale", "float"], ["--json"]),
+        (["explain"], ["--json", "Scale", "float"]),
+        (["new-op", "Twice"], ["--formula", "Y: 2 * X", "--attribute", "a=1", "--formula", "z: a * X"]),
+        (["new-op", "Twice"], ["--like", "Scale"]),
+    ],
+)
+def test_every_verb_takes_the_schema_by_position_or_as_an_option(
+    run: Run, tmp_path: Path, before: list[str], behind: list[str]
+) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_text(edited(SCALE, ("ops:\n", "\nops:\n")), encoding="utf-8")
+    kernels = [] if before[0] == "fmt" else ["--kernels", str(KERNELS)]
+    given = run(*before, *kernels, "--schema", path, *behind)
+    assert (given.returncode, given.stderr) == (0, "")
+    assert run(*before, *behind, *kernels, path) == given
+    if before != ["explain"]:  # whose operator comes before the file
+        assert run(*before, path, *kernels, *behind) == given
+    assert run(*before, *kernels, *behind, cwd=tmp_path).returncode == 1  # which has no ops.yaml
+    twice = run(*before, *behind, path, "--schema", path)
+    assert (twice.returncode, twice.stdout) == (2, "")
+    assert f"{before[0]}: error: one schema at a time: {path} and {path} were given" in twice.stderr
+
+
+def test_diff_compares_with_ops_yaml_unless_another_is_named(run: Run, schema: Path) -> None:
+    old = schema.parent / "old.yaml"
+    old.write_text(edited(SCALE, ("doc: Y is", "doc: Y was")), encoding="utf-8")
+    told = run("diff", old, schema)
+    assert told.returncode == 0
+    assert "compatible: Scale: doc changed" in told.stdout
+    assert run("diff", old, "--schema", schema) == run("diff", "--schema", schema, old) == told
+    assert run("diff", "old.yaml", cwd=schema.parent).stdout == told.stdout.replace(f"{schema.parent}/", "")
+
+
+@pytest.mark.parametrize("verb", ["check", "list", "generate", "fmt", "explain", "new-op", "diff"])
+def test_the_help_of_every_verb_has_the_schema_in_both_ways(run: Run, verb: str) -> None:
+    told = " ".join(run(verb, "--help").stdout.split())
+    position = "NEW" if verb == "diff" else "FILE"
+    assert f"[{position}]" in told
+    assert f"--schema FILE the same as {position}" in told
+
+
 def test_the_default_schema_is_ops_yaml_here(run: Run, schema: Path) -> None:
     assert run("check", cwd=schema.parent).stdout.startswith("ops.yaml: ")
 

@@ -150,7 +150,7 @@ def attribute_never_used(op: Op, scope: Scope) -> Iterator[Finding]:
 
 
 def _of_noun(message: str, noun: Tensor | Attribute, place: Span, op: Op, scope: Scope) -> Finding:
-    """At the place where the operator repeats by an alias what has the noun, which may be right for others."""
+    """Where an alias brings the noun, which may be right for others, at the place of the alias."""
     span = noun.span
     if op.line <= span.line <= scope.last_line:
         return Finding(message, span)
