@@ -81,11 +81,11 @@ class RowPlan:
         return self.row.name
 
     @cached_property
-    def cpp_types(self) -> str:
+    def cpp_types(self) -> list[str]:
         """A type of the runtime's is no name of a library beside it."""
         runtime = self.library.runtime
         names = [data_type.cpp_type for _, data_type in self.row.types]
-        return ", ".join(runtime + name if name[0].isupper() else name for name in names)
+        return [runtime + name if name[0].isupper() else name for name in names]
 
     @cached_property
     def enumerators(self) -> list[str]:
@@ -367,12 +367,12 @@ class OpPlan:
         return self.op.type_parameters
 
     @cached_property
-    def template_parameters(self) -> str:
-        return ", ".join(f"typename {type_parameter(name)}" for name in self.type_parameters)
+    def template_parameters(self) -> list[str]:
+        return [f"typename {type_parameter(name)}" for name in self.type_parameters]
 
     @cached_property
-    def template_arguments(self) -> str:
-        return ", ".join(map(type_parameter, self.type_parameters))
+    def template_arguments(self) -> list[str]:
+        return list(map(type_parameter, self.type_parameters))
 
     @cached_property
     def backends(self) -> str:

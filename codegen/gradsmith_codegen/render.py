@@ -191,6 +191,8 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         assignment=_assignment,
         comparison=_comparison,
+        declaration=_declaration,
+        declared_row=_declared_row,
         call=_call,
         closure=_closure,
         code=text.md_code,
@@ -209,6 +211,9 @@ def _environment() -> jinja2.Environment:
         quoted=lambda words: ", ".join(f'"{word}"' for word in words),
         string=text.cpp_string,
         signature=_signature,
+        specialisation=_specialisation,
+        templated=_templated,
+        typed_row=_typed_row,
     )
     return environment
 
@@ -258,6 +263,62 @@ def _assignment(target: str, value: str) -> str:
     """A definition: on one line, or else its value on the next."""
     line = f"{target} = {value};"
     return line if len(line) <= COLUMN_LIMIT else f"{target} =\n{_continuation(target)}{value};"
+
+
+def _templated(template: str, arguments: Sequence[str], tail: str) -> str:
+    """What ends in `Name<A, B>`, the template, its arguments and what follows: on one line, or else each
+    argument on its own."""
+    line = f"{template}<{', '.join(arguments)}>{tail}"
+    if len(line) <= COLUMN_LIMIT:
+        return line
+    blanks = _continuation(template)
+    return f"{template}<\n" + ",\n".join([f"{blanks}{one}" for one in arguments]) + f">{tail}"
+
+
+def _declaration(template: str, arguments: Sequence[str], mark: str, name: str) -> str:
+    """`const Inputs<A, B>& inputs,`: on one line, or else its name on the next, or the template behind its
+    namespace, or each argument on its own."""
+    kind = f"{template}<{', '.join(arguments)}>{mark}"
+    blanks = _continuation(template)
+    if len(kind) <= COLUMN_LIMIT < len(kind) + 1 + len(name):
+        return f"{kind}\n{blanks[4:] if name.startswith('/*') else blanks}{name}"
+    if not mark and len(kind) > COLUMN_LIMIT:  # of a variable and no parameter
+        return f"{template}<\n{blanks}{', '.join(arguments)}>\n{blanks}{name}"
+    namespace, colons, own = template.rpartition("::")
+    if colons and len(kind) > COLUMN_LIMIT >= len(f"{blanks}{own}{kind[len(template) :]}"):
+        return f"{namespace}{colons}\n{_declaration(f'{blanks}{own}', arguments, mark, name)}"
+    return _templated(template, arguments, f"{mark} {name}")
+
+
+def _specialisation(head: str, template: str, arguments: Sequence[str]) -> str:
+    """`Status Relu<A, B>(`: on one line, or else its head on the line before, or each argument on its own."""
+    line = f"{template}<{', '.join(arguments)}>("
+    if len(line) <= COLUMN_LIMIT < len(head) + 1 + len(line):
+        return f"{head}\n{line}"
+    return _templated(f"{head} {template}", arguments, "(")
+
+
+def _declared_row(name: str, arguments: Sequence[str]) -> str:
+    """`kHasRelu<A, B>`, which is true: on one line, or else broken before its value, before its name, or each
+    argument on its own."""
+    head, row = "inline constexpr bool", f"{name}<{', '.join(arguments)}>"
+    if len(f"{head} {row} =") <= COLUMN_LIMIT:
+        return _assignment(f"{head} {row}", "true")
+    if len(f"    {row} =") <= COLUMN_LIMIT:
+        return f"{head}\n{_assignment(f'    {row}', 'true')}"
+    return _templated(f"{head} {name}", arguments, " = true;")
+
+
+def _typed_row(name: str, arguments: Sequence[str]) -> str:
+    """`{"row", &Run<A, B>}` of a list: on one line, or else the function on the next, or each argument on its
+    own."""
+    first, function = f'    {{"{name}",', f"&Run<{', '.join(arguments)}>}},"
+    if len(f"{first} {function}") <= COLUMN_LIMIT:
+        return f"{first} {function}"
+    if len(f"     {function}") <= COLUMN_LIMIT:
+        return f"{first}\n     {function}"
+    blanks = " " * (len(first) + 5)
+    return f"{first} &Run<\n" + ",\n".join([f"{blanks}{one}" for one in arguments]) + ">},"
 
 
 def _closure(target: str, parameters: str, statements: Sequence[str]) -> str:

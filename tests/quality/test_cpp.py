@@ -46,6 +46,50 @@ def test_generated_code_is_formatted_whatever_the_length_of_names(
     assert format_findings(clang_format, cpp_files(out)) == ""
 
 
+@pytest.mark.parametrize(("op_length", "row_length"), [(36, 1), (36, 36), (27, 20), (12, 8)])
+def test_generated_code_is_formatted_however_many_types_there_are(
+    clang_format: Path, tmp_path: Path, op_length: int, row_length: int
+) -> None:
+    schema, out = tmp_path / "ops.yaml", tmp_path / "generated"
+    text = "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n"
+    (tmp_path / "many").mkdir()
+    with (tmp_path / "many/kernels.h").open("w") as header:
+        for count in range(1, 10):
+            for types in (["half"] * count, ["uint32", "half", "int64"] * 3):
+                name = chr(ord("A") + count) + types[0][0] * (op_length - 1)
+                header.write(kernel_of_types(name, count))
+                text += entry_of_types(name, "r" * row_length, types[:count])
+    schema.write_text(text)
+    run_generator("generate", str(schema), "--out", str(out), "--kernels", str(tmp_path))
+    assert format_findings(clang_format, cpp_files(out)) == ""
+
+
+def kernel_of_types(name: str, count: int) -> str:
+    """The header's part of a kernel with as many inputs and outputs, of any types."""
+    inputs = "".join(f"    RequiredInput X{i} = nullptr;\n" for i in range(count))
+    outputs = "".join(f"    RequiredOutput Y{i} = nullptr;\n" for i in range(count))
+    return (
+        f"namespace gradsmith::many {{\nstruct {name} {{\n"
+        '  static constexpr std::string_view kShapes = "any";\n'
+        '  static constexpr std::string_view kTypes = "any";\n'
+        f"  struct Attributes {{}};\n  struct Inputs {{\n{inputs}  }};\n  struct Outputs {{\n{outputs}  }};\n"
+        "  static Status RunCpu(const Context&, const Attributes&, const Inputs&, const Outputs&);\n};\n}\n"
+    )
+
+
+def entry_of_types(name: str, row: str, types: list[str]) -> str:
+    """The entry of that kernel's operator, with one row."""
+    tensors = {
+        role: "".join(f"      {role}{i}: {{type: T{i}, shape: [N]}}\n" for i in range(len(types))) for role in "XY"
+    }
+    bound = ", ".join(f"T{i}: {one}" for i, one in enumerate(types))
+    return (
+        f"  - name: {name}\n    doc: {name}.\n    kernel: many::{name}\n    backends: [cpu]\n"
+        f"    inputs:\n{tensors['X']}    outputs:\n{tensors['Y']}    rows:\n      {row}: {{{bound}}}\n"
+        "    cases:\n      - {name: plain, X0: [2]}\n"
+    )
+
+
 def with_names_of_length(text: str, length: int) -> str:
     """The schema with every op and every row renamed: A, B, ..., or Aaaa, Baaa, ...; where there are no names so short
     left, a letter longer."""
