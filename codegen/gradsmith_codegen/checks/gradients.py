@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .. import chains
 from ..diagnostics import Note
@@ -175,7 +175,7 @@ def row_without_forward(op: Op, scope: Scope) -> Iterator[Finding]:
             yield Finding(message, row.span, (note,))
 
 
-@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"), blames=("types",))
+@op_rule("G507", needs=(*SHAPES, "types", "gradient_of"), blames=("types", "dims"))
 def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     """A gradient, or a tensor that is passed on, differs in type or shape from the forward operator's, or one
     of them is a list."""
@@ -185,12 +185,14 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     inputs = {tensor.name: tensor for tensor in forward.inputs}
     outputs = {tensor.name: tensor for tensor in forward.outputs}
     either = inputs | outputs
-    renaming = _Renaming()
-    differing: set[str] = set()
     passed = [tensor for tensor in op.inputs if not tensor.shape_of]
     pairs = [(t, outputs[t.gradient_of] if t.gradient_of else either[t.name]) for t in passed]
     pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
+    renaming = _Renaming(pairs)
+    differing: set[str] = set()
     for tensor, original in pairs:
+        whose = f"'{original.name}' of '{forward.name}'"
+        notes: tuple[Note, ...] = ()
         if tensor.type != original.type:
             difference, span = f"type {tensor.type}", tensor.at("type")
         elif bool(tensor.list) != bool(original.list):
@@ -200,12 +202,14 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
             differing.add(tensor.name)
             difference = f"shape {tensor.shape_text}"
             span = tensor.at("like" if tensor.like else "shape")
+            notes = tuple(renaming.reasons(tensor, original, forward))
         else:
             continue
-        whose = f"'{original.name}' of '{forward.name}'"
         each = " each, a list" if original.list else ""
         note = Note(f"{whose} is {original.type} {original.shape_text}{each}", original.span)
-        yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note,))
+        yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note, *notes))
+        if notes:  # which of the tensors is at fault nobody knows, and all others would be told of it as well
+            return
 
 
 @op_rule("G512", needs=(*TENSORS, "types", "rows", "gradient_of"), blames=("types",))
@@ -229,27 +233,54 @@ def gradient_of_no_number(op: Op, scope: Scope) -> Iterator[Finding]:
 
 
 class _Renaming:
-    """The gradient may call symbols otherwise than the forward, if it does so throughout."""
+    """The gradient may call symbols otherwise than the forward, if it does so throughout. Tensors that have
+    the forward's very symbols say first which are which, then the others in order."""
 
-    def __init__(self) -> None:
-        self._forward: dict[str, str] = {}
-        self._gradient: dict[str, str] = {}
+    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self._forward: dict[str, tuple[str, Tensor]] = {}  # what ours stands for, and where that is seen
+        self._gradient: dict[str, tuple[str, Tensor]] = {}
+        for tensor, original in sorted(pairs, key=lambda pair: pair[0].shape_text != pair[1].shape_text):
+            if self.matches(tensor, original):
+                for ours, theirs in _symbols_of(tensor, original):
+                    self._forward.setdefault(ours, (theirs, tensor))
+                    self._gradient.setdefault(theirs, (ours, tensor))
 
     def matches(self, gradient: Tensor, forward: Tensor) -> bool:
-        if len(gradient.shape) != len(forward.shape):
-            return False
-        for ours, theirs in zip(gradient.shape, forward.shape, strict=True):
-            if ours is not theirs and _but_for_symbol(ours) != _but_for_symbol(theirs):
-                return False
-            if ours.kind is not DimKind.CONSTANT and not self._same(ours.symbol, theirs.symbol):
-                return False
-        return True
+        return _is_alike(gradient, forward) and self._contradiction(gradient, forward) is None
 
-    def _same(self, gradient: str, forward: str) -> bool:
-        return (
-            self._forward.setdefault(gradient, forward) == forward
-            and self._gradient.setdefault(forward, gradient) == gradient
-        )
+    def reasons(self, gradient: Tensor, forward: Tensor, op: Op) -> Iterator[Note]:
+        """Where that is seen by which the symbols of a shape, which else is right, are not the forward's."""
+        found = self._contradiction(gradient, forward) if _is_alike(gradient, forward) else None
+        if found:
+            ours, theirs, where = found
+            message = f"in '{where.name}', '{ours}' is what '{op.name}' calls '{theirs}'"
+            yield Note(message, where.at("like" if where.like else "shape"))
+
+    def _contradiction(self, gradient: Tensor, forward: Tensor) -> tuple[str, str, Tensor] | None:
+        """Two symbols that are the same elsewhere, and not in these shapes; and where."""
+        known_ours: dict[str, tuple[str, Tensor]] = dict(self._forward)
+        known_theirs: dict[str, tuple[str, Tensor]] = dict(self._gradient)
+        for ours, theirs in _symbols_of(gradient, forward):
+            stands_for, where = known_ours.setdefault(ours, (theirs, gradient))
+            if stands_for != theirs:
+                return ours, stands_for, where
+            is_called, where = known_theirs.setdefault(theirs, (ours, gradient))
+            if is_called != ours:
+                return is_called, theirs, where
+        return None
+
+
+def _symbols_of(gradient: Tensor, forward: Tensor) -> list[tuple[str, str]]:
+    both = zip(gradient.shape, forward.shape, strict=True)
+    return [(ours.symbol, theirs.symbol) for ours, theirs in both if ours.kind is not DimKind.CONSTANT]
+
+
+def _is_alike(gradient: Tensor, forward: Tensor) -> bool:
+    """Its shape is the forward's, whatever symbols are called."""
+    if len(gradient.shape) != len(forward.shape):
+        return False
+    both = zip(gradient.shape, forward.shape, strict=True)
+    return all(ours is theirs or _but_for_symbol(ours) == _but_for_symbol(theirs) for ours, theirs in both)
 
 
 def _but_for_symbol(dim: Dim) -> tuple[object, ...]:
