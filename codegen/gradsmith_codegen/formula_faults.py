@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .faults import fault, instead
+from .faults import did_you_mean, fault
 
 
 @fault("G801")
@@ -16,7 +16,8 @@ def syntax(problem: str) -> str:
 @fault("G802")
 def unknown_function(name: str, known: Collection[str]) -> str:
     """A formula calls a function that does not exist."""
-    return f"unknown function '{name}'{instead(name, known)}"
+    hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+    return f"unknown function '{name}'{hint}"
 
 
 @fault("G803")

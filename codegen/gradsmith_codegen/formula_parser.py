@@ -11,6 +11,7 @@ from . import formula_faults
 from .diagnostics import Diagnostic
 from .formula_tree import (
     BIT,
+    CALLED,
     COUNT,
     FUNCTIONS,
     GIVEN,
@@ -229,14 +230,12 @@ class _Parser:
             return _bit(name, arguments)
         if name.text in REDUCTIONS and (name.text not in FUNCTIONS or self._has_dims(arguments)):
             return _reduction(name, arguments)
+        if name.text == "min" and self._has_dims(arguments):
+            return _minimum(name, arguments)
         function = FUNCTIONS.get(name.text)
         if function is None:
             raise Unparsed(
-                lambda span: formula_faults.unknown_function(
-                    span, name.text, [*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN, BIT]
-                ),
-                name.start,
-                name.end,
+                lambda span: formula_faults.unknown_function(span, name.text, CALLED), name.start, name.end
             )
         expected, given = len(function.parameters), len(arguments)
         if given != expected:
@@ -257,6 +256,16 @@ def _reduction(name: _Token, arguments: list[Tree]) -> Tree:
             lambda span: formula_faults.wrong_count(span, name.text, "1 or more", 0), name.start, name.end
         )
     return Reduce(name.text, arguments[0], _dims(name, arguments[1:]), name.start, name.end)
+
+
+def _minimum(name: _Token, arguments: list[Tree]) -> Tree:
+    """The least of a row by the pattern's largest."""
+
+    def negated(tree: Tree) -> Tree:
+        return Apply(OPERATORS["- "], (tree,), name.start, name.end)
+
+    largest = Reduce("max", negated(arguments[0]), _dims(name, arguments[1:]), name.start, name.end)
+    return negated(largest)
 
 
 def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:

@@ -102,13 +102,15 @@ def _called(name: str, parameters: tuple[Kind, ...], arguments: str) -> Function
 
 
 FUNCTIONS: Mapping[str, Function] = {function.name: function for function in _functions()}
-# With a dim or several behind the expression; `sum` with none as well.
+# With a dim or several behind the expression; `sum` with none as well. `min(x, D)` is read as -max(-x, D).
 REDUCTIONS = ("sum", "mean", "max", "variance")
 COUNT = "count"  # of dims alone: how many places they have together
 INDEX = "index"  # of a dim: an element's place along it
 GIVEN = "given"  # of a name: whether it is there
 BIT = "bit"  # of an input of words and a dim: the bit at an element's place along it
 CHOSEN = "chosen"  # of an enum attribute: whether it has a value
+# All that is called by its name, in the order of the tables above.
+CALLED = tuple(dict.fromkeys([*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN, BIT]))
 CONSTANTS: Mapping[str, float] = {"pi": math.pi}
 
 

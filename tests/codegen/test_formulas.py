@@ -168,6 +168,29 @@ def test_a_max_of_dims_is_a_reduction() -> None:
     assert not isinstance(formula_parser.parse("max(X, Z)", {"N"}), Reduce)
 
 
+def test_a_min_of_dims_is_a_max_of_what_is_negated() -> None:
+    least, largest = (values_of("Y", text) for text in ("min(X + 1, N)", "-max(-(X + 1), N)"))
+    assert least == largest
+    assert values_of("Y", "min(X, 1)") != values_of("Y", "-max(-X, -1)")  # which are of two numbers
+    text = edited(WITH_FORMULA, (ATTRIBUTES, ""), ("Y: {type: T, like: X}", 'Y: {type: T, shape: ["*D"]}'))
+    schema, diagnostics = load(text % "min(X, N)")
+    assert diagnostics == []
+    assert schema
+
+
+def values_of(name: str, text: str) -> str:
+    """The expression, but for where its parts stand."""
+    return re.sub(r"(start|end)=\d+", "", f"{name}: {formula_parser.parse(text, {'N'})}")
+
+
+def test_an_unknown_function_is_told_all_that_there_are() -> None:
+    with pytest.raises(formula_parser.Unparsed) as unparsed:
+        formula_parser.parse("frobnicate(X)", ())
+    message = unparsed.value.diagnose(None).message
+    listed = message.partition("; there are ")[2].split(", ")
+    assert sorted(listed) == sorted({*FUNCTIONS, *REDUCTIONS, "count", "index", "given", "bit"})
+
+
 @pytest.mark.parametrize("formula", ["(" * 40 + "X" + ")" * 40, "-" * 40 + "X", "X" + " + X" * 1000])
 def test_what_is_nested_or_long_is_refused(formula: str) -> None:
     _, diagnostics = load(WITH_FORMULA % formula)
