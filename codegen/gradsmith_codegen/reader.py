@@ -58,7 +58,7 @@ def load_source(
         document, loader = _read(source, parser, headers)
         schema = None
         if document:
-            schema, findings = check(document, headers)
+            schema, findings = check(document, headers, loader.diagnostics)
             loader.diagnostics += findings
         diagnostics = loader.located(in_order(loader.diagnostics))
         return (None if has_errors(diagnostics) else schema), diagnostics

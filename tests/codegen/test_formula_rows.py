@@ -419,7 +419,7 @@ def test_the_page_s_example_of_labels_is_sound(repository: Path) -> None:
     (example,) = re.findall(r"^  - name: OthersGrad\n.*?(?=^```)", page, re.DOTALL | re.MULTILINE)
     rest = """    doc: Gradient of half the sum of the squares of all but the label's.
     backends: [cpu]
-    rows: {float: {T: float, Tind: int64}}
+    rows: {double: {T: double, Tind: int64}}
     cases: [{name: plain, X: [2, 3]}]
 """
     forward = """  - name: Others
@@ -431,7 +431,7 @@ def test_the_page_s_example_of_labels_is_sound(repository: Path) -> None:
       label: {type: Tind, shape: [N]}
       weight: {type: T, shape: [C], optional: true}
     outputs: {Y: {type: T, shape: [N]}}
-    rows: {float: {T: float, Tind: int64}}
+    rows: {double: {T: double, Tind: int64}}
     cases: [{name: plain, X: [2, 3]}]
 """
     head = "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n"

@@ -11,7 +11,7 @@ from gradsmith_codegen.diagnostics import Diagnostic
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.reader import load_source
-from schemas import CONVOLVE, edited, load
+from schemas import CONVOLVE, edited, errors, load
 from test_kernel_shapes import GRADIENT, NORMALIZE
 
 ONE_TYPE = "'X', 'W' and 'Y'"
@@ -19,7 +19,7 @@ ONE_TYPE = "'X', 'W' and 'Y'"
 
 def told(text: str, headers: KernelHeaders | None = None) -> list[str]:
     _, found = load_source(source_of("ops.yaml", text), headers=headers) if headers else load(text)
-    return [f"{one.id} {one.span.line if one.span else 0}: {one.message}" for one in found]
+    return [f"{one.id} {one.span.line if one.span else 0}: {one.message}" for one in errors(found)]
 
 
 def places(found: list[Diagnostic]) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ from gradsmith_codegen.kernel_headers import KernelHeaders
 from gradsmith_codegen.kernel_terms import read_shapes
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.reader import load_source
-from schemas import CONVOLVE, SCALE, edited, load
+from schemas import CONVOLVE, SCALE, edited, errors, load
 
 NORMALIZE = """\
 schema_version: 1
@@ -69,7 +69,7 @@ GRADIENT = """\
 
 
 def messages(diagnostics: list[Diagnostic]) -> list[str]:
-    return [f"{diagnostic.id}: {diagnostic.message}" for diagnostic in diagnostics]
+    return [f"{diagnostic.id}: {diagnostic.message}" for diagnostic in errors(diagnostics)]
 
 
 def without_group(text: str) -> str:

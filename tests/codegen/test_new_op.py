@@ -315,7 +315,8 @@ def test_what_is_refused(new_op: NewOp, schema: Path, arguments: list[str], mess
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "the following arguments are required: NAME"),
+        ([], "one of the arguments --like --formula is required"),
+        (["--like", "Scale"], "the following arguments are required: NAME"),
         (["Foo"], "one of the arguments --like --formula is required"),
         (["Foo", "--like", "Scale", "--formula", "Y: X"], "not allowed with argument"),
         (["Foo", "--like", "Scale", "--attribute", "b=1"], "--attribute is for operators of formulas"),

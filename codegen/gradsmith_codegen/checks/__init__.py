@@ -7,9 +7,10 @@ silences those after it that build on what is at fault.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
-from ..diagnostics import Diagnostic
+from ..diagnostics import Diagnostic, has_errors
 from ..draft import Document
 from ..kernel_headers import KernelHeaders
 from ..model import Schema
@@ -32,7 +33,7 @@ from . import (
     types,
 )
 from .evaluation import CaseEvaluator
-from .registry import OP_RULES, SCHEMA_RULES, Scope
+from .registry import OP_RULES, OP_WARNINGS, SCHEMA_RULES, Scope
 
 MODULES = (
     names,
@@ -54,12 +55,17 @@ MODULES = (
 )
 
 
-def check(document: Document, headers: KernelHeaders) -> tuple[Schema, list[Diagnostic]]:
-    """Runs all checks. The schema's cases have the shapes of all tensors, where these could be worked out."""
+def check(
+    document: Document, headers: KernelHeaders, found: Sequence[Diagnostic] = ()
+) -> tuple[Schema, list[Diagnostic]]:
+    """Runs all checks, and those that warn where neither they nor what was `found` before has errors. The
+    schema's cases have the shapes of all tensors, where these could be worked out."""
     diagnostics = [finding for rule in SCHEMA_RULES for finding in rule.run(document)]
     scopes = _scopes(document, headers)
     for rule in sorted(OP_RULES, key=lambda rule: (rule.turn, rule.rule.id)):
         diagnostics += rule.run(scopes)
+    if not has_errors([*found, *diagnostics]):
+        diagnostics += [finding for rule in OP_WARNINGS for finding in rule.run(scopes)]
     ops = tuple([scope.checked for scope in scopes])
     schema = Schema(document.files, document.version, document.domain, document.since_version, ops)
     return schema, diagnostics

@@ -9,9 +9,9 @@ from ..diagnostics import Note
 from ..faults import did_you_mean, either, listing
 from ..grammar import family
 from ..kernel_terms import Gradients
-from ..model import FLOATING_TYPES, DataType, Dim, DimKind, Op, Tensor
+from ..model import FLOATING_TYPES, Backend, DataType, Dim, DimKind, Op, Row, Tensor
 from .kernels import header_of
-from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
+from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, op_warning
 
 
 @op_rule("G500", needs=("kernel", "gradient_of"), blames=("kernel", "gradient_of"), turn=1)
@@ -230,6 +230,38 @@ def gradient_of_no_number(op: Op, scope: Scope) -> Iterator[Finding]:
                 message = f"row '{row.name}' makes '{tensor.name}', a gradient, {bound.value}; {expected}"
                 yield Finding(message, row.at(tensor.type), (Note("the gradient", tensor.span),))
                 return
+
+
+@op_warning("G513", needs=("rows", "types", "backends", "gradient_of"))
+def no_differences(op: Op, scope: Scope) -> Iterator[Finding]:
+    """No row of the forward operator has doubles alone on the CPU, in which the generated tests compare a
+    gradient with differences: whether it is the right one is not tested."""
+    forward = scope.forward_with("rows", "types", "backends")
+    if not forward:
+        return
+    wholes = [_whole_types(row) for row in op.rows]
+    of_doubles = [row for row in forward.rows if _has_doubles(row)]
+    is_tested = any(_agree(_whole_types(row), whole) for row in of_doubles for whole in wholes)
+    if is_tested and Backend.CPU in forward.backends:
+        return
+    lacks = "does not run on cpu" if is_tested else "has no row in which all floating types are double"
+    message = f"no test compares gradient '{op.name}' with differences: operator '{forward.name}' {lacks}"
+    place = forward.at("backends" if is_tested else "rows")
+    note = Note(f"the {'backends' if is_tested else 'rows'} of '{forward.name}'", place)
+    yield Finding(message, op.at("gradient_of"), (note,))
+
+
+def _whole_types(row: Row) -> dict[str, DataType]:
+    """Those that are not floating, by their parameters."""
+    return {name: bound for name, bound in row.types if not bound.is_floating}
+
+
+def _has_doubles(row: Row) -> bool:
+    return all(bound is DataType.DOUBLE or not bound.is_floating for _, bound in row.types)
+
+
+def _agree(forward: dict[str, DataType], own: dict[str, DataType]) -> bool:
+    return all(own.get(name, bound) is bound for name, bound in forward.items())
 
 
 class _Renaming:

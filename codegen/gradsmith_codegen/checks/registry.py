@@ -158,6 +158,7 @@ class SchemaRule:
 
 
 OP_RULES: list[OpRule] = []
+OP_WARNINGS: list[OpRule] = []
 SCHEMA_RULES: list[SchemaRule] = []
 
 
@@ -175,6 +176,17 @@ def op_rule(
     def decorate(function: OpCheck) -> OpCheck:
         rule = register(rule_id, Severity.ERROR, function.__doc__)
         OP_RULES.append(OpRule(rule, function, needs, blames, looks_at, turn))
+        return function
+
+    return decorate
+
+
+def op_warning(rule_id: str, needs: tuple[str, ...] = ()) -> Callable[[OpCheck], OpCheck]:
+    """Registers a check of one operator that warns, in schemas without errors."""
+
+    def decorate(function: OpCheck) -> OpCheck:
+        rule = register(rule_id, Severity.WARNING, function.__doc__)
+        OP_WARNINGS.append(OpRule(rule, function, needs, (), "", 2))
         return function
 
     return decorate
