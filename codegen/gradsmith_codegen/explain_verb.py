@@ -122,7 +122,7 @@ def _words(of: Explanation) -> Iterator[str]:
     yield from _section(
         "Two calls give the same bits", [f"{one}: {text}" for one, text in of.repeatable.items()]
     )
-    yield from _section("NaN and zeros", [note.replace("`", "") for note in of.notes])
+    yield from _section("NaN and zeros", of.notes)
     if of.special_values:
         yield from _section("Special values, in double", map(_point, of.special_values.points))
 
@@ -139,7 +139,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _argument(of: Argument) -> str:
-    return _joined(f"{of.name}: {of.type} {of.shape}".replace("`", ""), of.remarks, of.doc)
+    return _joined(f"{of.name}: {of.type} {of.shape}", of.remarks, of.doc)
 
 
 def _attribute(of: Attribute) -> str:
@@ -157,5 +157,5 @@ def _point(of: Mapping[str, str]) -> str:
 
 
 def _joined(first: str, *rest: str) -> str:
-    """`axis: int; default -1; ...`, without what is empty and without the marks of Markdown."""
-    return "; ".join([first, *[one.replace("`", "") for one in rest if one]])
+    """`axis: int; default -1; ...`, without what is empty."""
+    return "; ".join([first, *[one for one in rest if one]])

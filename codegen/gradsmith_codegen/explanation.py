@@ -1,6 +1,6 @@
 """What there is to know of an operator, worked out from its entry: for the verb `explain` and for the pages.
 
-All of it is plain data. Shapes and formulas are spelled as in the schema.
+All of it is plain data, texts without any markup. Shapes and formulas are spelled as in the schema.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .formula_tree import Reduce
 from .plan import OpPlan, Plan
 from .special_values import SpecialValues
 from .text import plain
+from .words import unmarked
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,12 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         inputs=[_argument(tensor, words.input_shape, words.input_remarks) for tensor in one.inputs],
         outputs=[_argument(tensor, words.output_shape, words.output_remarks) for tensor in one.outputs],
         dims=[
-            Dims(symbol.name, words.symbol_length(symbol), words.symbol_rule(symbol), plain(symbol.doc))
+            Dims(
+                symbol.name,
+                unmarked(words.symbol_length(symbol)),
+                unmarked(words.symbol_rule(symbol)),
+                plain(symbol.doc),
+            )
             for symbol in one.symbols
         ],
         attributes=[_attribute(attribute) for attribute in one.attributes],
@@ -144,7 +150,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         sources={backend.value: _source(op, patterns) for backend in one.backends},
         operations=plain(one.operations.text) if one.operations else "",
         special_values=special_values.of(one),
-        notes=special_values.notes(one),
+        notes=[unmarked(note) for note in special_values.notes(one)],
     )
 
 
@@ -152,7 +158,8 @@ _Words = Callable[[model.Tensor], str]
 
 
 def _argument(tensor: model.Tensor, shape: _Words, remarks: _Words) -> Argument:
-    return Argument(tensor.name, tensor.type, shape(tensor), remarks(tensor), plain(tensor.doc))
+    told = unmarked(shape(tensor)), unmarked(remarks(tensor))
+    return Argument(tensor.name, tensor.type, *told, plain(tensor.doc))
 
 
 def _attribute(attribute: model.Attribute) -> Attribute:

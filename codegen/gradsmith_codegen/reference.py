@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import render
+from . import render, special_values
 from .cpp_example import cpp_example
 from .explain_verb import patterns_of
 from .explanation import Explanation, explanation
@@ -32,6 +32,7 @@ def pages(plan: Plan, headers: KernelHeaders) -> list[Page]:
             "plan": plan,
             "op": op,
             "told": about,
+            "notes": special_values.notes(op.op),
             "example": cpp_example(op),
             "python": python.example if plan.library.is_builtin else None,
         }

@@ -5,6 +5,11 @@ from __future__ import annotations
 from . import model, text
 
 
+def unmarked(markdown: str) -> str:
+    """The same as plain text: code is the only markup here."""
+    return markdown.replace("`", "")
+
+
 def attribute_default(attribute: model.Attribute) -> str:
     """As a page has it."""
     value = attribute.default
