@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import model, text
+from .grammar import MAX_RANK
 
 
 def unmarked(markdown: str) -> str:
@@ -41,7 +42,7 @@ def symbol_length(symbol: model.Symbol) -> str:
     if symbol.length_of:
         return f"as {symbol.length_of}"
     if symbol.length_axis:
-        return f"those before `{symbol.length_axis}`"
+        return f"those before `{symbol.length_axis}`, of at most {MAX_RANK} in all"
     lengths = _range(*symbol.lengths(condition=False))
     if not symbol.length_if:
         return lengths

@@ -110,6 +110,11 @@ def test_a_schema_with_faults_is_not_explained(tmp_path: Path, capsys: pytest.Ca
     assert "error" in capsys.readouterr().err
 
 
+def test_how_many_dims_an_axis_leaves_is_told(plan: Plan) -> None:
+    dims = {one.name: one.how_many for one in of(plan, "ReduceMean").dims}
+    assert dims == {"B": "those before axis, of at most 8 in all", "A": "one", "F": "0 to 7"}
+
+
 def test_everything_is_explained(plan: Plan) -> None:
     for op in plan.ops:
         told = json.dumps(explanation(op, plan).data(), allow_nan=False)
