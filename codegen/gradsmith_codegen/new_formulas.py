@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from . import scalars, spelling
 from .diagnostics import format_text
 from .formula_parser import Unparsed, parse
-from .formula_tree import CONSTANTS, Apply, Kind, Name, Reduce, Tree, asked_for, names, parts
+from .formula_tree import CONSTANTS, Apply, Bit, Index, Name, Reduce, Tree, asked_for, names, parts
 from .grammar import MAX_RANK
 from .loader import source_of
 from .model import FLOATING_TYPES, Attribute, Case, Layout, Op, Span, Tensor
+from .new_roles import Roles, refuse_word
 from .verbs import Refused
 
 _OPTION = "--formula"
@@ -21,7 +22,8 @@ _OPTION = "--formula"
 Rows = Sequence[tuple[str, dict[str, str]]]
 
 _CASES = (("vectors", "[4, 16]", ""), ("odd", "[3, 5, 7]", ""))
-_REDUCED_CASES = (("vectors", "[3, 5, 16]", ""), ("first_axis", "[7, 3]", "axis: 0"))
+_REDUCED_CASES = (("vectors", "[3, 5, 16]", ""), ("first_axis", "[7, 3]", "0"))
+_LETTERS = "DPQSLMNVWXYZABCEFGHIJKORTU"  # names of symbols that are not wanted ones
 _ROW_NAMES = {"MLFloat16": "half", "BFloat16": "bf16"}
 
 
@@ -56,6 +58,9 @@ class FormulaEntry:
         free = [one for one in read if one not in defined and one not in CONSTANTS]
         self._attributes = [one for one in free if one in self._given or one in of_forward]
         self._inputs = self._ordered([one for one in free if one not in self._attributes])
+        self._roles = Roles(list(self._trees.values()), self._inputs)
+        taken = {*self._inputs, *self._attributes, *defined}
+        self._parameter = next(one for one in ("T", "T1", "T2", *_LETTERS) if one not in taken)
         self._refuse()
 
     def _refuse(self) -> None:
@@ -64,6 +69,10 @@ class FormulaEntry:
             raise Refused(f"no formula reads the attribute '{unread[0]}'")
         if not self._outputs:
             raise Refused("no formula is an output's: each is read by another")
+        known = {one.name for one in self._tensors_of_forward()}
+        for name in self._inputs:
+            if name not in known:
+                refuse_word(name)
         if not self._inputs:
             raise Refused("the formulas read no input; every name that is no attribute is one")
 
@@ -74,7 +83,7 @@ class FormulaEntry:
         if self._forward:
             lines.append(f"  gradient_of: {self._forward.name}")
         lines += ["  formulas:"]
-        lines += [f"    {one.name}: {spelling.expression(one.text)}" for one in self._formulas]
+        lines += [f"    {spelling.text(one.name)}: {spelling.expression(one.text)}" for one in self._formulas]
         lines += ["  backends: [cpu, cuda]", *shapes.lines()]
         rows = self._rows()
         alias = rows_alias(rows)
@@ -93,45 +102,44 @@ class FormulaEntry:
     # -- What is known without a forward operator ---
 
     def _of_dims(self) -> _Shapes:
-        """All inputs have the same dims: any, or those of which formulas reduce one."""
-        reductions = [
-            part for tree in self._trees.values() for part in parts(tree) if isinstance(part, Reduce)
-        ]
-        if any(not part.dims and part.operation == "sum" for part in reductions):
-            raise Refused(
-                "'sum(x)' without a dim sums over what an input is broadcast to, and formulas alone do not "
-                "say which is; begin with a forward operator's entry, or with --like, such as AddGrad"
-            )
-        dims = list(dict.fromkeys([dim.name for part in reductions for dim in part.dims]))
-        if len(dims) > 1:
-            raise Refused(
-                f"the formulas reduce over {', '.join(dims)}; an entry from formulas alone has one dim that "
-                "is reduced, along an axis"
-            )
-        taken = {*self._inputs, *self._attributes, *(one.name for one in self._formulas), *dims}
-        types = {name: "bool" if name in self._truths() else "T" for name in self._inputs}
-        first = next((name for name in self._inputs if types[name] == "T"), self._inputs[0])
+        """All inputs have the same dims: any, or those of which formulas reduce or index one. Labels have the
+        others, and tables that one alone."""
+        roles, parameter = self._roles, self._parameter
+        roles.refuse()
+        taken = {*self._inputs, *self._attributes, *(one.name for one in self._formulas), *roles.dims}
+        dims = roles.dims or (_free_names("C", taken) if roles.tables else [])
+        lead = spelling.text(roles.lead())
+        axis = "axis" if "axis" not in {*taken, *dims} else _free_names("along", {*taken, *dims})[0]
         if not dims:
-            (any_dims,) = _free_names("D", taken)
+            any_dims = next(iter(roles.bits.values()), "") or _free_names("D", taken)[0]
             whole, rest = [f"*{any_dims}"], [f"*{any_dims}"]
             symbols, attributes = {any_dims: spelling.flow({"length": f"[0, {MAX_RANK}]"})}, {}
         else:
-            before, behind = _free_names("B F", taken)
+            before, behind = _free_names("B F", {*taken, *dims})
             whole, rest = [f"*{before}", dims[0], f"*{behind}"], [f"*{before}", f"*{behind}"]
-            symbols = {before: "{length: axis}", behind: spelling.flow({"length": f"[0, {MAX_RANK - 1}]"})}
-            attributes = {"axis": spelling.flow({"type": "int", "default": "-1", "axis_of": first})}
-        inputs = {name: {"type": types[name], "shape": spelling.shape(whole)} for name in self._inputs}
+            lengths = {before: axis, behind: f"[0, {MAX_RANK - 1}]"}
+            symbols = {name: spelling.flow({"length": length}) for name, length in lengths.items()}
+            attributes = {axis: spelling.flow({"type": "int", "default": "-1", "axis_of": lead})}
+        shapes = dict.fromkeys(self._inputs, whole)
+        shapes |= dict.fromkeys(roles.of_rows, rest) if dims else {}
+        shapes |= dict.fromkeys(roles.tables, dims)
+        shapes |= {name: [f"ceil({bits} / 32)"] for name, bits in roles.bits.items()}
+        inputs = {
+            name: {"type": roles.type_of(name) or parameter, "shape": spelling.shape(shapes[name])}
+            | ({"optional": "true"} if name in roles.asked else {})
+            for name in self._inputs
+        }
         outputs = {
             name: {
-                "type": "T",
-                **({"like": first} if self._is_whole(name) else {"shape": spelling.shape(rest)}),
+                "type": parameter,
+                **({"like": lead} if self._is_whole(name) else {"shape": spelling.shape(rest)}),
             }
             for name in self._outputs
         }
         attributes |= {name: _given_attribute(name, self._given[name]) for name in self._attributes}
         cases = [
-            "{" + ", ".join(filter(None, [f"name: {name}", f"{first}: {dims_given}", more])) + "}"
-            for name, dims_given, more in (_REDUCED_CASES if dims else _CASES)
+            spelling.flow({"name": name, lead: given} | ({axis: number} if number else {}))
+            for name, given, number in (_REDUCED_CASES if dims else _CASES)
         ]
         return _Shapes(inputs, outputs, symbols, attributes, cases)
 
@@ -144,26 +152,18 @@ class FormulaEntry:
 
     def _reads_whole(self, tree: Tree, known: dict[str, bool]) -> Iterator[bool]:
         if isinstance(tree, Name):
-            yield tree.name in self._inputs or known.get(tree.name, False)
+            yield self._roles.is_whole(tree.name) or known.get(tree.name, False)
+        elif isinstance(tree, Index | Bit):
+            yield True
         elif isinstance(tree, Apply):
             for argument in tree.arguments:
                 yield from self._reads_whole(argument, known)
 
-    def _truths(self) -> set[str]:
-        """The names that are read as truth values."""
-        return {
-            argument.name
-            for tree in self._trees.values()
-            for part in parts(tree)
-            if isinstance(part, Apply)
-            for argument, kind in zip(part.arguments, part.function.parameters, strict=True)
-            if isinstance(argument, Name) and kind is Kind.TRUTH
-        }
-
     def _rows(self) -> Rows:
         """Every floating type; of a gradient what the forward operator has."""
         if not self._forward:
-            return [(_ROW_NAMES.get(one.value, one.value), {"T": one.value}) for one in FLOATING_TYPES]
+            bound = [(one.value, {self._parameter: one.value}) for one in FLOATING_TYPES]
+            return [(_ROW_NAMES.get(name, name), types) for name, types in bound]
         kept = {tensor.type for tensor in self._tensors_of_forward()}
         rows: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {}
         for row in self._forward.rows:
@@ -282,11 +282,12 @@ class _Shapes:
     def lines(self) -> Iterator[str]:
         for key, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
             yield f"  {key}:"
-            yield from (f"    {name}: {spelling.flow(entries)}" for name, entries in tensors.items())
+            for name, entries in tensors.items():
+                yield f"    {spelling.text(name)}: {spelling.flow(entries)}"
         for key, entries in (("dims", self.symbols), ("attributes", self.attributes)):
             if entries:
                 yield f"  {key}:"
-                yield from (f"    {name}: {text}" for name, text in entries.items())
+                yield from (f"    {spelling.text(name)}: {text}" for name, text in entries.items())
 
 
 def _trees(formulas: Sequence[GivenFormula], forward: Op | None) -> dict[str, Tree]:
@@ -335,11 +336,17 @@ def _case(case: Case, tensors: dict[str, Tensor], attributes: Collection[str]) -
 
 def _free_names(wanted: str, taken: set[str]) -> list[str]:
     """The wanted names of symbols, or others where they are taken."""
-    others = iter([one for one in "DPQSLMNVWXYZ" if one not in taken])
+    others = iter([one for one in _LETTERS if one not in {*taken, *wanted.split()}])
     return [name if name not in taken else next(others) for name in wanted.split()]
 
 
 def _given_attribute(name: str, default: str) -> str:
+    infinite = re.fullmatch(r"([+-]?)\.?inf(?:inity)?", default, re.IGNORECASE)
+    if infinite:
+        number, bound = ("-.inf", "min") if infinite[1] == "-" else (".inf", "max")
+        return spelling.flow({"type": "float", "default": number, bound: number})
+    if default in CONSTANTS:
+        default = repr(CONSTANTS[default])
     short = re.fullmatch(r"([+-]?\d+)[eE]([+-]?\d+)", default)
     if short:  # no number to YAML
         default = f"{short[1]}.0e{int(short[2]):+d}"

@@ -244,6 +244,75 @@ def test_a_gradient_takes_from_its_forward_operator_what_formulas_do_not_say(
         assert [dict(row.types) for row in new.rows] == [dict(row.types) for row in op.rows]
 
 
+LABEL, TABLE = 'label: {type: int64, shape: ["*B", "*F"]}', "w: {type: T, shape: [C]}"
+X_OF_ROWS = 'X: {type: T, shape: ["*B", C, "*F"]}'
+
+
+@pytest.mark.parametrize(
+    ("formula", "lines"),
+    [
+        ("Y: X * w[label]", [X_OF_ROWS, TABLE, LABEL, "Y: {type: T, like: X}"]),
+        ("Y: where(index(C) == label, X, 0)", [LABEL, X_OF_ROWS, "Y: {type: T, like: X}"]),
+        ("Y: -w[label] * sum(where(label == index(C), X, 0), C)",
+         [TABLE, LABEL, X_OF_ROWS, 'Y: {type: T, shape: ["*B", "*F"]}']),
+        ("Y: where(index(C) < label and label < count(C), X, 0)", [LABEL, X_OF_ROWS]),
+        ("Y: where(given(w), w[label], 1) * X", [TABLE.replace("}", ", optional: true}"), LABEL, X_OF_ROWS]),
+        ("Y: where(mask, X, 0) - mean(X, C)", ['mask: {type: bool, shape: ["*B", "*F"]}', X_OF_ROWS]),
+        ("Y: where(mask, 1, 0)", ['mask: {type: bool, shape: ["*D"]}', 'Y: {type: T, shape: ["*D"]}']),
+        ("Y: where(bit(m, D), X, 0)", ["m: {type: uint32, shape: [ceil(D / 32)]}", 'X: {type: T, shape: ["*D"]}']),
+        ("Y: X * axis - mean(X, C)", [X_OF_ROWS, "along: {type: int, default: -1, axis_of: X}"]),
+        ("Y: 2 * T", ['T: {type: T1, shape: ["*D"]}', "float: {T1: float}"]),
+        ("Y: no * 2", ['"no": {type: T, shape: ["*D"]}', 'Y: {type: T, like: "no"}']),
+        ("Y: pi * X", ['X: {type: T, shape: ["*D"]}']),
+    ],
+)  # fmt: skip
+def test_what_inputs_are_is_told_by_how_they_are_read(new_op: NewOp, formula: str, lines: list[str]) -> None:
+    told = new_op("Foo", "--formula", formula)
+    assert (told.status, told.err) == (0, "")
+    found = [line.strip() for line in told.out.split("\n")]
+    assert [line for line in lines if line not in found] == []
+
+
+OPERANDS = ["X", "alpha", "w[label]", "index(C)", "count(C)", "pi", "2", "mean(X, C)", "max(X * X, C)", "min(X, Z)"]
+CONDITIONS = ["X > 0", "mask", "index(C) == label", "not mask", "label < count(C)", "given(w)", "keep"]
+
+
+def test_whatever_is_written_passes_the_check(schema: Path) -> None:
+    """Of formulas that are made of everything but what no pattern has together, none is refused."""
+    text = schema.read_text(encoding="utf-8").replace("kernel: scale::Scale", "formulas: {Y: X * factor}")
+    source = source_of("ops.yaml", text)
+    found, _ = load_source(source)
+    assert found
+    of = SchemaText(source, found)
+    given = (("alpha", "0.5"), ("keep", "true"))
+    entries = []
+    for one in OPERANDS:
+        for other in OPERANDS:
+            for condition in CONDITIONS:
+                formula = f"where({condition}, {one}, {other}) + X"
+                attributes = [pair for pair in given if pair[0] in formula]
+                table = "w[label] * " if "given(w)" in formula and "[" not in formula else ""
+                formulas = [("Y", f"{table}{formula}")]
+                entries.append(of.entry(Wish(f"Foo{len(entries)}", formulas=formulas, attributes=attributes)))
+    assert len(entries) == len(OPERANDS) ** 2 * len(CONDITIONS)
+    _schema("\n".join([text, *entries]))
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ("inf", "a: {type: float, default: .inf, max: .inf}"),
+        ("-inf", "a: {type: float, default: -.inf, min: -.inf}"),
+        (".inf", "a: {type: float, default: .inf, max: .inf}"),
+        ("pi", "a: {type: float, default: 3.141592653589793}"),
+    ],
+)
+def test_a_default_may_be_infinite_or_pi(new_op: NewOp, given: str, line: str) -> None:
+    told = new_op("Foo", "--formula", "Y: min(X, a)", "--attribute", f"a={given}")
+    assert told.status == 0
+    assert f"      {line}\n" in told.out
+
+
 # -- Writing ---
 
 
@@ -302,6 +371,14 @@ def test_ops_need_not_come_last(new_op: NewOp, schema: Path) -> None:
         (["Foo", "--formula", "Y: sum(X)"], "'sum(x)' without a dim sums over what an input is broadcast to"),
         (["Foo", "--formula", "Y: sum(X, A) + sum(X, B)"], "the formulas reduce over A, B; "),
         (["Foo", "--formula", "Y: X *"], "a formula does not read\n--formula:1:6: error[G801]: "),
+        (["Foo", "--formula", "Y: X * inf"], "the formulas would have an input 'inf': an infinite number is the def"),
+        (["Foo", "--formula", "Y: where(true, X, NaN)"], "the formulas would have an input 'true': what always "),
+        (["Foo", "--formula", "Y: exp * X"], "the formulas would have an input 'exp', which is a function: write "),
+        (["Foo", "--formula", "Y: X + mean"], "the formulas would have an input 'mean', which is a function: "),
+        (["Foo", "--formula", "Y: x[label]"], "the formulas read 'x' and 'label' alone, and no number for each "),
+        (["Foo", "--formula", "Y: where(X, X, 0)"], "'X' is read as a condition and as a number: where it is a "),
+        (["Foo", "--formula", "Y: where(given(w), w, X)"], "'given(w)' is of an input that may be left out, which "),
+        (["Foo", "--formula", "Y: X * a", "--attribute", "a=nan"], "attribute 'a' has the default 'nan', which is no"),
         (["ScaleGrad", "--formula", "dX: dY * q"], "'q' is no tensor or attribute of Scale, nor called like "),
     ],
 )  # fmt: skip
@@ -334,7 +411,6 @@ def test_wrong_usage(new_op: NewOp, arguments: list[str], message: str) -> None:
     ("arguments", "fault"),
     [
         (["foo", "--like", "Scale"], "error[G101]: 'foo' is no operator name"),
-        (["Foo", "--formula", "Y: where(X, X, 0) + X"], "error["),
         (["Foo", "--formula", "lambda: X", "--formula", "int: X"], "error[G102]"),
     ],
 )
