@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 INHERITED = ("Attributes", "Inputs", "Outputs")  # members of a base that what derives from it has
 BLOCK = "{}"  # stands in a declaration for braces and what they hold
@@ -42,6 +43,7 @@ Declaration = Sequence[str]  # its lexemes, without the ';'
 @dataclass(eq=False, slots=True)
 class Struct:
     name: str
+    namespace: str = ""  # in which it is: "gradsmith::conv"; empty of structs in others
     derives: bool = False  # from whatever it is
     base: Struct | None = None  # from this struct alone
     declarations: list[Declaration] = field(default_factory=list)  # but those of structs
@@ -118,6 +120,7 @@ class _Fault(Exception):
 class _Scope:
     start: int  # of its brace
     struct: Struct | None = None
+    namespace: str = ""  # that it opens; empty of one that is inline or has no name
     skipped: bool = False  # a block of something else than declarations
 
 
@@ -157,6 +160,15 @@ class _Pending:
     def opens_namespace(self) -> bool:
         first = self.lexemes[: 2 if self.lexemes[:1] == ["inline"] else 1]
         return first[-1:] == ["namespace"] or self.lexemes[:1] == ["extern"]
+
+    @property
+    def namespace(self) -> str:
+        """That which is opened, as names are qualified by it: without those that are inline or have no name."""
+        if self.lexemes[0] != "namespace":
+            return ""
+        words = self.lexemes[len(self.lexemes) - self.lexemes[::-1].index("]") if "]" in self.lexemes else 1 :]
+        names = [word for before, word in pairwise(["", *words]) if word.isidentifier() and before != "inline"]
+        return "::".join([name for name in names if name != "inline"])
 
     @property
     def opens_struct(self) -> bool:
@@ -221,12 +233,16 @@ class _Reader:
     def _struct(self) -> Struct | None:
         return self._scopes[-1].struct if self._scopes else None
 
+    @property
+    def _namespace(self) -> str:
+        return "" if self._struct else "::".join([one.namespace for one in self._scopes if one.namespace])
+
     def _open(self, start: int) -> None:
         pending = self._pending
         if self._scopes and self._scopes[-1].skipped:
             self._scopes.append(_Scope(start, skipped=True))
         elif not self._struct and pending.opens_namespace:
-            self._scopes.append(_Scope(start))
+            self._scopes.append(_Scope(start, namespace=pending.namespace))
             self._pending = _Pending()
         elif pending.opens_struct:
             struct = self._new_struct(pending.lexemes[pending.struct_at + 1 :], start)
@@ -296,7 +312,7 @@ class _Reader:
         words = [lexeme for lexeme in head[:colon] if lexeme != "final"]
         bases = [lexeme for lexeme in head[colon + 1 :] if lexeme not in ("public", "struct")]
         base = self._find(bases)
-        struct = Struct(words[-1] if words else "", bool(bases), base)
+        struct = Struct(words[-1] if words else "", self._namespace, bool(bases), base)
         if base:
             own = {name: base.members[name] for name in INHERITED if name in base.members}
             struct.inherited = base.inherited | own

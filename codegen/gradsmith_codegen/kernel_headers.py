@@ -67,12 +67,14 @@ _RUNS = frozenset((kernel_terms.RUNS_ANYWHERE, "RunCpu", "RunCuda"))
 class Family:
     """A header's kernels and shape rules."""
 
-    def __init__(self, name: str, path: Path, text: str, library: str) -> None:
+    def __init__(self, name: str, path: Path, text: str, library: str, *, is_own: bool = True) -> None:
+        """`is_own` is true of families that are not the runtime's, and so in the library's namespace."""
         self.header = path
         self._namespaces = ("gradsmith", library, name)
         header = cpp_structs.read(text, self._namespaces)
         self.fault = header.fault
         self._name = name
+        self.namespace = f"{library if is_own else 'gradsmith'}::{name}"  # in which its kernels are to be
         self._structs = {
             f"{name}::{struct.name}": struct for struct in header.structs.values() if _is_kernel(struct)
         }
@@ -88,6 +90,10 @@ class Family:
     def kernel_names(self) -> list[str]:
         """As ops.yaml has them: conv::ConvGrad."""
         return list(self._structs)
+
+    def namespace_of(self, kernel: str) -> str:
+        """In which the kernel is."""
+        return self._structs[kernel].namespace
 
     def kernel(self, name: str) -> Kernel | None:
         if name in self._structs and name not in self._read:
@@ -116,7 +122,7 @@ class KernelHeaders:
         found = [path for folder in self._folders for path in sorted(folder.glob(f"*/{HEADER}"))]
         return {path.parent.name: path for path in reversed(found)}
 
-    @property
+    @cached_property
     def own_families(self) -> frozenset[str]:
         """Those that are not the runtime's."""
         return frozenset([name for name, path in self.headers.items() if path.parents[1] != RUNTIME])
@@ -125,7 +131,8 @@ class KernelHeaders:
         name = family(function)
         if name not in self._families:
             header = self.headers.get(name)
-            self._families[name] = read_header(name, header, self._library) if header else None
+            is_own = name in self.own_families
+            self._families[name] = read_header(name, header, self._library, is_own=is_own) if header else None
         return self._families[name]
 
     def kernel(self, name: str) -> Kernel | None:
@@ -143,8 +150,8 @@ class KernelHeaders:
         return [rule for one in families if one for rule in one.rules]
 
 
-def read_header(name: str, header: Path, library: str = "gradsmith") -> Family:
-    return Family(name, header, header.read_text(encoding="utf-8", errors="replace"), library)
+def read_header(name: str, header: Path, library: str = "gradsmith", *, is_own: bool = True) -> Family:
+    return Family(name, header, header.read_text(encoding="utf-8", errors="replace"), library, is_own=is_own)
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -74,6 +74,21 @@ def test_odd_declarations_that_are_right_are_read(declaration: str) -> None:
     assert "a" in header.structs["A"].variables
 
 
+@pytest.mark.parametrize(
+    ("text", "namespace"),
+    [
+        ("%s", ""),
+        ("namespace a::b { %s }", "a::b"),
+        ("namespace a { struct B {}; namespace b { %s } }", "a::b"),
+        ("namespace x { int f() { return 1; } } namespace a { %s }", "a"),
+        ("namespace a::inline v1 { inline namespace v2 { namespace { %s } } }", "a"),
+        ('extern "C++" { namespace [[deprecated("x")]] a { %s } }', "a"),
+    ],
+)
+def test_the_namespace_of_a_struct(text: str, namespace: str) -> None:
+    assert structs(text % "struct S { struct Inputs {}; };").structs["S"].namespace == namespace
+
+
 def test_what_only_looks_like_code_is_none() -> None:
     text = r"""
     // struct A { \

@@ -104,6 +104,26 @@ def _is_first(op: Op, scope: Scope, is_alike: Callable[[Op], bool]) -> bool:
     return next(draft.op for draft in scope.document.drafts if is_alike(draft.op)) is op
 
 
+@op_rule("G712", needs=("kernel",), turn=0)
+def kernel_of_other_namespace(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A kernel is not in the namespace of its library and in it the family's: the generated code, which
+    declares it there, would not find it."""
+    known = scope.kernels.family_of(op.kernel)
+    if known and scope.kernel and known.namespace_of(op.kernel) != known.namespace:
+        place, expected = known.namespace_of(op.kernel), known.namespace
+        if _is_first(op, scope, lambda other: family(other.kernel) == family(op.kernel)):
+            library = expected.partition("::")[0]
+            other = place.removesuffix(f"::{family(op.kernel)}")
+            is_others = place != other and "::" not in other
+            hint = f"; '--library {other}' makes it that of library '{other}'" if is_others else ""
+            where = f"is in namespace {place}" if place else "is in no namespace"
+            message = (
+                f"kernel {op.kernel} in {header_of(op)} {where}; expected {expected}, as the library is "
+                f"'{library}' and the family '{family(op.kernel)}'{hint}"
+            )
+            yield Finding(message, op.at("kernel"))
+
+
 @op_rule("G708", needs=("kernel", *TENSORS, "attributes"), blames=("kernel",), turn=0)
 def other_kernel_fits(op: Op, scope: Scope) -> Iterator[Finding]:
     """Several of an operator's tensors and attributes are none of its kernel's, or one is and its tensors do

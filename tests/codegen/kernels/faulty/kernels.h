@@ -1,4 +1,6 @@
 // A kernel whose constants do not fit its fields.
+namespace gradsmith::faulty {
+
 struct Scale {
   static constexpr std::string_view kShapes = "X [N, *D], Z [N, *D]";
   static constexpr std::string_view kTypes = "X T, Y T";
@@ -30,3 +32,5 @@ struct Twice {
   static Status Run(const Context&, const Attributes&, const Inputs&, const Outputs&);
   static Status RunCpu(const Context&, const Attributes&, const Inputs&, const Outputs&);
 };
+
+}  // namespace gradsmith::faulty

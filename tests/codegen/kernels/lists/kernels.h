@@ -1,4 +1,6 @@
 // Kernels that take lists of tensors.
+namespace gradsmith::lists {
+
 struct Join {
   static constexpr std::string_view kShapes = "X [P, *B], rate [], Y [S, *B], Z [*B], S = sum(P)";
   static constexpr std::string_view kTypes = "X T, rate float, Y T, Z T";
@@ -27,3 +29,5 @@ struct Add {
   };
   static Status RunCpu(const Context& context, const Attributes& attributes);
 };
+
+}  // namespace gradsmith::lists

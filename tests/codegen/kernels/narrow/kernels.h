@@ -1,4 +1,6 @@
 // A kernel whose attributes are narrower than the schema's, which C++ calls by the same words.
+namespace gradsmith::narrow {
+
 struct Scale {
   static constexpr std::string_view kShapes = "any";
   static constexpr std::string_view kTypes = "any";
@@ -10,3 +12,5 @@ struct Scale {
   struct Outputs : Any {};
   static Status RunCpu(const Context& context, const Attributes& attributes);
 };
+
+}  // namespace gradsmith::narrow

@@ -1,5 +1,7 @@
 // Kernels of the tests' small schemas, of which there is nothing but this. They take any
 // arguments, so that the schemas may vary as they like.
+namespace gradsmith::scale {
+
 struct Scale {
   static constexpr std::string_view kShapes = "any";
   static constexpr std::string_view kTypes = "any";
@@ -40,3 +42,5 @@ struct CpuOnly {
   using Outputs = Any;
   static Status RunCpu(const Context& context, const Attributes& attributes);
 };
+
+}  // namespace gradsmith::scale
