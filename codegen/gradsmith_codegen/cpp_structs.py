@@ -163,12 +163,13 @@ class _Pending:
 
     @property
     def namespace(self) -> str:
-        """That which is opened, as names are qualified by it: without those that are inline or have no name."""
+        """What is opened, as names are qualified by it: without those that are inline or have no name."""
         if self.lexemes[0] != "namespace":
             return ""
-        words = self.lexemes[len(self.lexemes) - self.lexemes[::-1].index("]") if "]" in self.lexemes else 1 :]
-        names = [word for before, word in pairwise(["", *words]) if word.isidentifier() and before != "inline"]
-        return "::".join([name for name in names if name != "inline"])
+        begin = len(self.lexemes) - self.lexemes[::-1].index("]") if "]" in self.lexemes else 1
+        words = [word for word in self.lexemes[begin:] if word.isidentifier()]
+        names = [word for before, word in pairwise(["", *words]) if "inline" not in (before, word)]
+        return "::".join(names)
 
     @property
     def opens_struct(self) -> bool:
