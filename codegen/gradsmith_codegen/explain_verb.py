@@ -110,6 +110,7 @@ def _words(of: Explanation) -> Iterator[str]:
     relation += [f"its gradient is {', '.join(of.gradients)}"] if of.gradients else []
     version = f"{of.declared_at}; {of.domain}, since version {of.since_version}"
     yield from _indented([version, f"#include <{of.header}>", *relation])
+    yield from _section("Versions", [f"{one.version}: {one.change}" for one in of.history])
     yield from _section("Formulas", [f"{name} = {text}" for name, text in of.formulas.items()])
     yield from _section("Inputs", map(_argument, of.inputs))
     yield from _section("Outputs", map(_argument, of.outputs))

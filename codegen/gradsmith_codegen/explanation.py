@@ -58,6 +58,12 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Revision:
+    version: int
+    change: str
+
+
+@dataclass(frozen=True)
 class Phase:
     """A sweep over a row that ends in reductions."""
 
@@ -84,6 +90,7 @@ class Explanation:
     header: str
     domain: str
     since_version: int
+    history: list[Revision]  # of versions, the first first; none where the schema does not say
     kernel: str  # empty where there are formulas
     formulas: dict[str, str]
     gradient_of: str
@@ -119,6 +126,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         header=f"{op.library.name}/ops/{op.snake}.h",
         domain=op.schema.domain,
         since_version=op.since_version,
+        history=[Revision(each.version, plain(each.change)) for each in one.history],
         kernel=one.kernel,
         formulas={formula.name: plain(formula.text) for formula in one.formulas},
         gradient_of=one.gradient_of,

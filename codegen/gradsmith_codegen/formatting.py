@@ -41,6 +41,7 @@ _ATTRIBUTE = Form(
     ("type", "enum", "choices", "default", "optional", "min", "max", "length", "axis_of", "doc")
 )
 _CASE = Form(("name", "layout"))
+_REVISION = Form(("version", "change"))
 
 
 def _named(each: Form) -> Form:
@@ -48,8 +49,8 @@ def _named(each: Form) -> Form:
 
 
 _OP = Form(
-    ("name", "doc", "gradient_of", "since_version", "kernel", "formulas", "repeatable", "backends", "inputs",
-     "outputs", "dims", "attributes", "rows", "cases", "operations"),
+    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "repeatable", "backends",
+     "inputs", "outputs", "dims", "attributes", "rows", "cases", "operations"),
     is_block=True,
     keys={
         "formulas": _named(_LEAF),
@@ -59,6 +60,7 @@ _OP = Form(
         "attributes": _named(_ATTRIBUTE),
         "rows": _named(_LEAF),
         "cases": Form(is_block=True, each=_CASE),
+        "history": Form(is_block=True, each=_REVISION),
     },
 )  # fmt: skip
 _SCHEMA = Form(
@@ -70,7 +72,7 @@ _SCHEMA = Form(
     },
 )
 ORDERS = {"schema": _SCHEMA, "operator": _OP, "tensor": _TENSOR, "symbol": _SYMBOL, "attribute": _ATTRIBUTE,
-          "case": _CASE}  # fmt: skip
+          "case": _CASE, "revision": _REVISION}  # fmt: skip
 
 
 def formatted(source: Source) -> str:

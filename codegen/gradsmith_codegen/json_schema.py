@@ -216,6 +216,21 @@ _OP_VALUES: dict[str, Json] = {
     },
     "cases": _told("The test cases.", _list(_reference("case"), 1)),
     "since_version": _told("The version within the domain, where it is not the file's.", _VERSION),
+    "history": _told(
+        "The versions that there were, from since_version on, and what each brought.",
+        _list(
+            {
+                "type": "object",
+                "properties": {
+                    "version": _told("A version within the domain.", _VERSION),
+                    "change": _told("What it brought, in a line.", _DOC | {}),
+                },
+                "required": list(vocabulary.REVISION.required),
+                "additionalProperties": False,
+            },
+            1,
+        ),
+    ),
     "repeatable": _told(
         "Whether two calls give the same bits: always, where the context is deterministic, or never.",
         _either(

@@ -399,6 +399,15 @@ class Formula(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class Revision(Located):
+    """A version of an operator, and what it brought that calls of those before it need not know."""
+
+    version: int
+    change: Text
+    origin: Origin = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Op(Located):
     name: str
     doc: Text
@@ -417,6 +426,7 @@ class Op(Located):
     repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # POLICY on others
     formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
     operations: Formula | None = None  # how many operations of arithmetic a call makes
+    history: tuple[Revision, ...] = ()  # the versions that there were, from the first on; none where untold
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
     runs_anywhere: bool = False  # whether the kernel has one function for all backends; likewise
@@ -497,8 +507,8 @@ class Op(Located):
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
-            self.since_version, self.repeatable, self.formulas, self.operations, kernel_says,
-            runs_anywhere,
+            self.since_version, self.repeatable, self.formulas, self.operations, self.history,
+            kernel_says, runs_anywhere,
         )  # fmt: skip
 
 

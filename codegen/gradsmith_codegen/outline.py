@@ -51,6 +51,7 @@ _OP = Form(
         "rows": Form("rows", Mapping, each=_ROW),
         "cases": Form("cases", Sequence, each=_CASE),
         "backends": _WORDS,
+        "history": Form("a history", Sequence, each=Form("a change of a history", Mapping, each=_TEXT)),
     },
     _TEXT,
 )

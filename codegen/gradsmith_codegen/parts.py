@@ -29,6 +29,7 @@ from .model import (
     LengthIf,
     LengthRule,
     Repeatable,
+    Revision,
     Row,
     Shape,
     ShapeRule,
@@ -634,11 +635,30 @@ class PartReader(ValueReader):
         return vocabulary.REPEATABLE.get(name)
 
     def since_version(self, node: Node, _owner: str) -> int:
-        version = self.integer(node, "'since_version'")
+        return self._number_of_version(node, "'since_version'")
+
+    def _number_of_version(self, node: Node, what: str) -> int:
+        version = self.integer(node, what)
         if version is not None and not 1 <= version < 2**31:
             expected = f"an integer from 1 to {2**31 - 1}"
-            self.report(faults.bad_number(node.span, "'since_version'", expected, str(version)))
+            self.report(faults.bad_number(node.span, what, expected, str(version)))
         return version or 0
+
+    def history(self, node: Node, owner: str) -> tuple[Revision, ...]:
+        items = self.items(node, f"'history' of {owner}", "a list of versions and what changed in each")
+        if type(node) is Sequence and not items:
+            self.report(faults.nothing_there(node.span, owner, "version"))
+        return tuple([found for found in [self._revision(item, owner) for item in items] if found])
+
+    def _revision(self, node: Node, owner: str) -> Revision | None:
+        before = self.fault_count
+        entries = self.entries(node, "a version of a history")
+        origin = Nameless(node, entries)
+        if self.fault_count == before:
+            self.known_keys(entries, f"a version of the history of {owner}", origin, vocabulary.REVISION)
+        version = self._number_of_version(entries["version"][1], "'version'") if "version" in entries else 0
+        change = self.sentence(entries["change"][1]) if "change" in entries else NO_TEXT
+        return Revision(version, change, origin) if self.fault_count == before else None
 
     def forward(self, node: Node, owner: str) -> str:
         return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")

@@ -89,8 +89,9 @@ def _of_op(old: Op, new: Op, renamed: Mapping[str, str]) -> list[Change]:
     _compare_repeatable(old, new, found)
     _compare_cases(old.cases, new.cases, new.at("cases").line, found)
     _compare_what_computes(old, new, renamed_arguments, found)
-    if old.doc != new.doc:
-        found.compatible("doc changed", new.at("doc").line)
+    for key in ("doc", "history"):
+        if getattr(old, key) != getattr(new, key):
+            found.compatible(f"{key} changed", new.at(key).line)
     return found.changes
 
 

@@ -33,7 +33,7 @@ SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"), ("include", 
 SCHEMA_OF_OTHERS = Keys(("schema_version", "domain", "since_version", "include"), ("ops", "shared"))
 SHARED_PARTS = Keys(("schema_version", "shared"), ("domain", "since_version", "include", "ops"))
 _OP_BEGIN, _OP_END = ("name", "doc"), ("backends", "inputs", "outputs", "rows", "cases")
-_OF_SOME_OPS = ("since_version", "repeatable", "operations", "gradient_of", "dims", "attributes")
+_OF_SOME_OPS = ("since_version", "history", "repeatable", "operations", "gradient_of", "dims", "attributes")
 OP = Keys((*_OP_BEGIN, "kernel", *_OP_END), ("formulas", *_OF_SOME_OPS))
 OP_WITH_FORMULAS = Keys((*_OP_BEGIN, "formulas", *_OP_END), ("kernel", *_OF_SOME_OPS))
 PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes")
@@ -44,6 +44,8 @@ SYMBOL = Keys((), ("length", "length_if", "rule", "broadcast_to", "given_by", "m
 ATTRIBUTE_OF_SOME_KINDS = ("optional", "min", "max", "length", "axis_of", "enum", "choices")
 ATTRIBUTE = Keys(("type",), ("default", *ATTRIBUTE_OF_SOME_KINDS, "doc"))  # and a default, or `optional`
 CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes
+
+REVISION = Keys(("version", "change"))
 
 # The keys that only some types of attributes have.
 ATTRIBUTE_KIND_KEYS = {

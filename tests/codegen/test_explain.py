@@ -17,7 +17,7 @@ from gradsmith_codegen.formula_parser import parse
 from gradsmith_codegen.model import Op, Schema
 from gradsmith_codegen.plan import Plan, make_plan
 from gradsmith_codegen.reader import load_schema
-from schemas import KERNELS, SCALE
+from schemas import KERNELS, SCALE, edited
 
 Explain = Callable[..., tuple[int, str, str]]
 
@@ -108,6 +108,31 @@ def test_a_schema_with_faults_is_not_explained(tmp_path: Path, capsys: pytest.Ca
     path.write_text("ops: 1\n", encoding="utf-8")
     assert main(["explain", "Scale", "--schema", str(path)]) == 1
     assert "error" in capsys.readouterr().err
+
+
+HISTORY = """\
+    history:
+      - {version: 1, change: it came}
+      - {version: 4, change: "row `half`, attribute factor"}
+    kernel:"""
+
+
+def test_versions_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = edited(SCALE, ("since_version: 1", "since_version: 4"), ("    kernel:", f"    since_version: 1\n{HISTORY}"))
+    path = tmp_path / "ops.yaml"
+    path.write_text(text, encoding="utf-8")
+    kernels = ["--kernels", str(KERNELS)]
+    assert main(["explain", "Scale", str(path), *kernels]) == 0
+    told = capsys.readouterr().out
+    assert "since version 1\n" in told
+    assert "\nVersions\n  1: it came\n  4: row `half`, attribute factor\n" in told
+    assert main(["explain", "Scale", str(path), "--json", *kernels]) == 0
+    history = json.loads(capsys.readouterr().out)["history"]
+    assert history[1] == {"version": 4, "change": "row `half`, attribute factor"}
+    assert main(["generate", str(path), "--out", str(tmp_path / "out"), *kernels]) == 0
+    page = (tmp_path / "out/docs/Scale.md").read_text(encoding="utf-8")
+    assert "| Version 1 | it came |\n| Version 4 | row \\`half\\`, attribute factor |\n" in page
+    assert main(["fmt", "--check", str(path)]) == 0
 
 
 def test_how_many_dims_an_axis_leaves_is_told(plan: Plan) -> None:

@@ -62,6 +62,7 @@ COMPATIBLE = [
     (("doc: Convolution of X with W.", "doc: Another sentence."), "doc changed"),
     (("kernel: conv::Conv", "kernel: conv::Faster"), "is computed by conv::Faster, was by conv::Conv"),
     (("cases:", "operations: 2 * N\n    cases:"), "operations changed"),
+    (("    kernel:", "    history:\n      - {version: 1, change: it came}\n    kernel:"), "history changed"),
 ]
 
 BREAKING = [

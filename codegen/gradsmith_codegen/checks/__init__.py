@@ -20,6 +20,7 @@ from . import (
     cases,
     formulas,
     gradients,
+    history,
     kernel_limits,
     kernel_shapes,
     kernel_types,
@@ -52,6 +53,7 @@ MODULES = (
     kernels,
     formulas,
     operations,
+    history,
 )
 
 
