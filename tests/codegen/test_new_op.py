@@ -285,7 +285,7 @@ def test_whatever_is_written_passes_the_check(schema: Path) -> None:
     assert found
     of = SchemaText(source, found)
     given = (("alpha", "0.5"), ("keep", "true"))
-    entries = []
+    entries: list[str] = []
     for one in OPERANDS:
         for other in OPERANDS:
             for condition in CONDITIONS:
