@@ -37,7 +37,8 @@ def header_with(kernel: str, folder: Path) -> None:
     constants = 'static constexpr std::string_view kShapes = "any"; static constexpr std::string_view kTypes = "any";'
     uses = "using Attributes = A; using Inputs = I; using Outputs = O; Status RunCpu(); Status RunCuda();"
     members = f"{constants} {uses}"
-    header.write_text(text if f"struct {name} {{" in text else f"{text}struct {name} {{ {members} }};\n")
+    added = f"namespace gradsmith::{family} {{ struct {name} {{ {members} }}; }}\n"
+    header.write_text(text if f"struct {name} {{" in text else f"{text}{added}")
 
 
 def errors_with_kernel(folder: Path, kernel: str, other: str) -> list[str]:
