@@ -138,7 +138,8 @@ class VerbParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         positions = self._get_positional_actions()
-        if self._is_at_it or any(one.nargs == argparse.PARSER for one in positions):
+        is_plain = "--" in (sys.argv if args is None else args)  # behind which nothing is an option
+        if self._is_at_it or is_plain or any(one.nargs == argparse.PARSER for one in positions):
             return super().parse_known_args(args, namespace)
         self._is_at_it = True
         try:

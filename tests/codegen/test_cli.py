@@ -154,6 +154,11 @@ def test_every_verb_takes_the_schema_by_position_or_as_an_option(
     assert f"{before[0]}: error: one schema at a time: {path} and {path} were given" in twice.stderr
 
 
+def test_what_stands_behind_two_dashes_is_no_option(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "-my.yaml").write_text(SCALE, encoding="utf-8")
+    assert run("check", "--", "-my.yaml", cwd=tmp_path).stdout == "-my.yaml: 1 operator, 1 row (1 on cpu), no errors\n"
+
+
 def test_diff_compares_with_ops_yaml_unless_another_is_named(run: Run, schema: Path) -> None:
     old = schema.parent / "old.yaml"
     old.write_text(edited(SCALE, ("doc: Y is", "doc: Y was")), encoding="utf-8")
