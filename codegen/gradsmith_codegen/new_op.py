@@ -83,7 +83,7 @@ class SchemaText:
 
     def _copy(self, wish: Wish) -> str:
         piece = self._piece(wish.like)
-        edits = [*self._names(piece, wish), *self._aliases(piece)]
+        edits = [*self._names(piece, wish), *self._aliases(piece), *self._history(piece)]
         column = self._ops.start.column
         text = self._edited(Place(piece.start.line, column), piece.end, edits)
         return " " * column + text + "\n"
@@ -127,6 +127,19 @@ class SchemaText:
                 "that it cannot be copied"
             )
         return [(part.start, self._end(part), f"*{part.anchor}") for part in piece.parts() if part.anchor]
+
+    def _history(self, piece: Piece) -> list[_Edit]:
+        """A new operator has none; its lines go."""
+        lines = self.source.lines
+        return [
+            (
+                Place(key.start.line - 1, len(lines[key.start.line - 1])),
+                Place(value.end.line, len(lines[value.end.line])),
+                "",
+            )
+            for key, value in _pairs(piece)
+            if key.word == "history" and not piece.is_flow and key.start.line > piece.start.line
+        ]
 
     def _end(self, part: Piece) -> Place:
         """With the comment behind the last line of a block, which is about that line."""

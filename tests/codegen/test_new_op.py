@@ -97,6 +97,16 @@ def test_a_copy(new_op: NewOp) -> None:
     assert told == Told(0, expected, "")
 
 
+@pytest.mark.parametrize("before", ["    kernel:", "    cases:"])
+@pytest.mark.parametrize("history", ["[{version: 1, change: new}]", "\n      - {version: 1, change: new} # 1"])
+def test_a_copy_has_no_history(new_op: NewOp, schema: Path, before: str, history: str) -> None:
+    expected = new_op("Stretch", "--like", "Scale").out
+    schema.write_text(edited(SCALE, (before, f"    history: {history}\n{before}")), encoding="utf-8")
+    assert new_op("Stretch", "--like", "Scale") == Told(0, expected, "")
+    schema.write_text(f"{SCALE}    history: {history}\n", encoding="utf-8")
+    assert new_op("Stretch", "--like", "Scale") == Told(0, expected, "")
+
+
 def test_a_copy_has_its_name_in_its_documentation(new_op: NewOp, schema: Path) -> None:
     schema.write_text(edited(SCALE, ("doc: Y is X times factor.", 'doc: "Scale: X, rescaled."')), encoding="utf-8")
     assert '    doc: "Stretch: X, rescaled."\n' in new_op("Stretch", "--like", "Scale").out
