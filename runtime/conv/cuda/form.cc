@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/sharing_plan.h"
@@ -203,7 +204,8 @@ std::vector<Form> Detours(const Task& task) {
     // Our own kernels take any layout, but are the quickest where rows are dense.
     Form first = Rearranged(task, "nchw ", Layout::kChannelsFirst, 1);
     first.is_for_own = true;
-    if (CopiesAny(first) && AreChannelsLast(problem) && DepthwiseFitsByRows(first.inner)) {
+    if (CopiesAny(first) && AreChannelsLast(problem) &&
+        (DepthwiseFitsByRows(first.inner) || MayFitDepthwiseBands(first.inner))) {
       forms.push_back(std::move(first));
     }
     return forms;

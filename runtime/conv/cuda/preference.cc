@@ -36,6 +36,14 @@ bool AreChannelsFirst(const Problem& problem) {
          problem.y_strides == ContiguousStrides(DimsOf(problem, kY));
 }
 
+std::int64_t TapsOf(const Problem& problem) {
+  std::int64_t taps = 1;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    taps *= problem.axes.at(i).w;
+  }
+  return taps;
+}
+
 bool HasOneTap(const Problem& problem) {
   return std::all_of(
       problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
@@ -141,14 +149,25 @@ bool WindowsPayForDepthwise(const Task& task) {
          ElementsOf(problem) >= kEnoughForDepthwise;
 }
 
+bool BandsPay(const Task& task) {
+  constexpr std::int64_t kMostTapsOfTiles = 49;
+  constexpr std::int64_t kManyTaps = 25;
+  constexpr std::int64_t kManyTapsOfFloat = 49;
+  const Problem& problem = task.problem;
+  const std::int64_t taps = TapsOf(problem);
+  if (AreChannelsLast(problem)) {
+    return taps > kMostTapsOfTiles && ElementsOf(problem) >= kEnoughForDepthwise;
+  }
+  const bool by_single_steps = problem.axes[0].stride == 1;
+  return problem.spatial_rank == 1 ? by_single_steps
+                                   : taps >= (IsNarrow(problem) ? kManyTaps : kManyTapsOfFloat);
+}
+
 bool DenseRowsPay(const Task& task) {
   constexpr std::int64_t kManyTaps = 25;
   constexpr std::int64_t kMostTapsAtOnce = 9;
   const Problem& problem = task.problem;
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial_rank; ++i) {
-    taps *= problem.axes.at(i).w;
-  }
+  const std::int64_t taps = TapsOf(problem);
   const bool is_costly =
       taps >= kManyTaps || IsNarrow(problem) || task.primitive != Primitive::kForward;
   return AreChannelsLast(problem) && taps > kMostTapsAtOnce && is_costly &&

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/direct.h"
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/graph.h"
@@ -305,8 +306,9 @@ const Form* ConvSearchSpace::AsItIs() const {
 
 std::vector<Candidate> ConvSearchSpace::ListFirst() {
   std::vector<Candidate> candidates;
+  AddBands(/*where_they_pay=*/true, &candidates);
   if (DepthwiseComesFirst()) {
-    candidates = ListDepthwise();
+    std::ranges::move(ListDepthwise(), std::back_inserter(candidates));
   }
   const Form* const as_it_is = AsItIs();
   if (as_it_is == nullptr) {
@@ -325,6 +327,26 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   AddImages(*as_it_is, /*where_they_pay=*/true, &candidates);
   AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
   return candidates;
+}
+
+void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* candidates) const {
+  if (BandsPay(task_) != where_they_pay) {
+    return;
+  }
+  const bool in_tf32 = task_.problem.type == DataType::kFloat;
+  if (const std::optional<DepthwiseBands> bands = BandsOf(task_)) {
+    candidates->push_back(OwnCandidate(kDepthwiseBands, bands->workspace, in_tf32));
+  }
+  for (const Form& form : forms_) {
+    if (!form.is_detour) {
+      continue;  // operands are taken as they are
+    }
+    if (const std::optional<DepthwiseBands> bands = BandsOf(form.inner)) {
+      candidates->push_back(
+          OwnCandidate(form.name + kDepthwiseBands, CopiesBytes(form) + bands->workspace, in_tf32));
+      candidates->back().form = form.name;
+    }
+  }
 }
 
 void ConvSearchSpace::AddImages(
@@ -381,6 +403,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   if (!DepthwiseComesFirst()) {
     candidates = ListDepthwise();
   }
+  AddBands(/*where_they_pay=*/false, &candidates);
   if (const Form* form = AsItIs()) {
     AddImages(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
@@ -484,6 +507,12 @@ std::optional<Planes> ConvSearchSpace::PlanesOf(const Form& form) const {
              : std::nullopt;
 }
 
+std::optional<DepthwiseBands> ConvSearchSpace::BandsOf(const Task& task) const {
+  return policy_.allow_tf32 || task.problem.type != DataType::kFloat
+             ? PlanDepthwiseBands(device_.compute_capability(), task)
+             : std::nullopt;
+}
+
 std::optional<Images> ConvSearchSpace::ImagesOf(const Form& form) const {
   return PlanImagesFilter(device_.compute_capability(), form.inner);
 }
@@ -520,10 +549,14 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   if (id.starts_with(kParts)) {
     return BuildInParts(id);
   }
+  const Status unfit = InvalidArgument("'" + id + "' does not fit the problem");
   if (id == kDepthwiseTiles) {
     const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
-    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles)
-                 : InvalidArgument("'" + id + "' does not fit the problem");
+    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles) : unfit;
+  }
+  if (id == kDepthwiseBands) {
+    const std::optional<DepthwiseBands> bands = BandsOf(task_);
+    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), task_, *bands) : unfit;
   }
   if (id == kDepthwise && DepthwiseFits(task_)) {
     return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them
@@ -540,7 +573,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
       return BuildInner(form, id);
     }
   }
-  return InvalidArgument("'" + id + "' does not fit the problem");
+  return unfit;
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& id) {
@@ -586,6 +619,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);
     return planes ? MakePlanesPlan(device_.ordinal(), form.inner, *planes) : unfit;
+  }
+  if (name == kDepthwiseBands) {
+    const std::optional<DepthwiseBands> bands = BandsOf(form.inner);
+    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), form.inner, *bands) : unfit;
   }
   return InvalidArgument("'" + name + "' is no candidate");
 }

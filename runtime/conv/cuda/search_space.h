@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/images.h"
@@ -99,6 +100,8 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] const Form* AsItIs() const;
   /// Our own kernels where they come before all others, in whatever form these take the operands.
   std::vector<internal::Candidate> ListFirst();
+  /// own/depthwise-bands where it is likely to be quicker than all else, or where it is not.
+  void AddBands(bool where_they_pay, std::vector<internal::Candidate>* candidates) const;
   /// Where own/images is likely to be quicker than all else, or where it is not.
   void AddImages(
       const Form& form,
@@ -113,6 +116,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
   Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
   std::vector<internal::Candidate> ListOwn(const Form& form);
+  [[nodiscard]] std::optional<DepthwiseBands> BandsOf(const Task& task) const;
   /// Those kernels take channels as they are: none for a form that has more.
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
   [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const Form& form) const;
