@@ -66,6 +66,28 @@ bool HasDenseRows(const Problem& problem, Operand operand) {
          std::abs(StridesOfPlanes(problem, operand)[2]) <= kMostInt;
 }
 
+/// How far from a plane's first element what threads count with reaches, rows that are not there
+/// included.
+std::int64_t ReachOf(const Task& task, Operand operand) {
+  const Axis axis = AxesOf(task.problem)[0];
+  constexpr std::int64_t kRows = 64;
+  const std::int64_t rows = axis.x + (axis.y * axis.stride) + (axis.w * axis.dilation) +
+                            std::abs(axis.pad_begin) + (kRows * axis.dilation);
+  const std::int64_t stride = std::abs(StridesOfPlanes(task.problem, operand)[2]);
+  return rows > kMostInt / std::max<std::int64_t>(stride, 1) ? kMostInt : rows * stride;
+}
+
+/// Images that a block may take at a time: offsets from the first one are counted in 32 bits.
+std::int64_t MostPlanes(const Task& task) {
+  constexpr std::int64_t kMost = 64;
+  std::int64_t most = kMost;
+  for (const Operand operand : {kX, kY}) {
+    const std::int64_t stride = std::abs(StridesOfPlanes(task.problem, operand)[0]);
+    most = std::min(most, 1 + (kMostInt / 4 / std::max<std::int64_t>(stride, 1)));
+  }
+  return most;
+}
+
 bool TakesTask(int compute_capability, const Task& task) {
   const Problem& problem = task.problem;
   if (compute_capability < kFirstWithTensorCores || problem.type == DataType::kDouble ||
@@ -82,7 +104,7 @@ bool TakesTask(int compute_capability, const Task& task) {
                     (problem.spatial_rank == 1 || problem.axes[1].stride == 1)
               : (down.stride == 1 || down.stride == 2 || down.stride == 4) && across.stride <= 4;
   return takes_steps && (down.dilation == 1 || down.stride == 1) && IsShort(down) &&
-         IsShort(across);
+         IsShort(across) && std::max(ReachOf(task, kX), ReachOf(task, kY)) <= kMostInt / 4;
 }
 
 std::int64_t LowestBit(std::int64_t number) {
@@ -281,7 +303,6 @@ std::optional<DepthwiseBands> PlanDepthwiseBands(int compute_capability, const T
   const Axis down = AxesOf(task.problem)[0];
   plan.rows = down.w == 1 ? 1 : depthwise_bands::kStripRows;
   // Rows of images that do not begin alike are copied in large units by an image at a time.
-  constexpr std::int64_t kMostPlanes = 64;
   const Tensors together(task, /*has_images=*/true);
   const Tensors alone(task, /*has_images=*/false);
   const bool begin_alike = IsFilter(task) || (alone.from.planes.unit == together.from.planes.unit &&
@@ -305,7 +326,7 @@ std::optional<DepthwiseBands> PlanDepthwiseBands(int compute_capability, const T
   }
   const Channel channel = {
       .images = task.problem.batch,
-      .most_planes = is_alone ? 1 : kMostPlanes,
+      .most_planes = is_alone ? 1 : MostPlanes(task),
       .strips = CeilDivide(CeilDivide(p.to.height, p.classes.divisor), plan.rows),
       .windows = CeilDivide(p.to.width + tensors.to.MostOffset(), kWindow),
       .channels = p.channels,

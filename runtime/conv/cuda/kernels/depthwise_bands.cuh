@@ -106,6 +106,11 @@ __device__ __forceinline__ T* PlaneOf(const Planes& planes, T* first, int image)
   return first + image * planes.image_stride + static_cast<int>(blockIdx.x) * planes.channel_stride;
 }
 
+/// Where a row of one of a work's images begins.
+__device__ __forceinline__ int RowAt(const Planes& planes, int image, int row) {
+  return image * static_cast<int>(planes.image_stride) + row * planes.row_stride;
+}
+
 /// How far a plane's rows begin after a multiple of the tensor's units.
 template <typename T>
 __device__ __forceinline__ int OffsetOf(const Planes& planes, const T* plane) {
@@ -180,8 +185,7 @@ __device__ __forceinline__ void BeginTile(
                               (line >> room.shift) * room.skew +
                               column * room.unit * static_cast<int>(sizeof(T));
     CopyUnit(
-        room.unit, reinterpret_cast<T*>(to),
-        plane + image * planes.image_stride + (std::int64_t{row} * planes.row_stride + at),
+        room.unit, reinterpret_cast<T*>(to), plane + (RowAt(planes, image, row) + at),
         is_there ? at : planes.width, planes.width);
   }
 }

@@ -61,6 +61,12 @@ class Results {
   /// each tile, `band` its part of the bands.
   __device__ __forceinline__ void
   Add(const Arguments& p, const unsigned (&windows)[kTiles], unsigned band) {
+    if constexpr (kRows == 1) {
+      for (int block = 0; block < p.blocks; ++block) {
+        AddBlock(p, windows, block * kBlockBytes, band + block * kBlockBytes, 0, 1);
+      }
+      return;
+    }
     const int band_row = Math::kEach * p.band_pitch * static_cast<int>(sizeof(T));
     for (int phase = 0; phase < p.step_down; ++phase) {
       // Of steps down, every so manieth tap meets the same rows.
@@ -126,19 +132,35 @@ class Results {
   float sums_[kTiles][kRows][4] = {};
 };
 
+/// Where a window of results is written, of a work's first plane: its first row and element. What
+/// is not there begins after the end of rows.
+struct Target {
+  template <int kRows>
+  __device__ static __forceinline__ Target
+  Of(const Arguments& p, const Work& work, const Place& place, bool is_there, int left) {
+    const int row = work.row + place.strip * kRows * p.dilation_down;
+    const bool exists = is_there && row < p.to.height;
+    const int at = exists ? (work.window + place.column) * kWindow + left : p.to.width;
+    return {row, at, RowAt(p.to, place.image, row) + at};
+  }
+
+  int row;
+  int at;
+  int offset;
+};
+
 /// Writes two neighbours of a row, or adds to them.
 template <typename Math>
 __device__ __forceinline__ void Store(
-    const Planes& planes,
     typename Math::T* to,
-    int at,
+    bool has_first,
+    bool has_second,
+    bool is_pair,
     float first,
     float second,
     bool accumulate) {
   using T = typename Math::T;
-  const bool has_first = cuda::IsWithin(at, planes.width);
-  const bool has_second = cuda::IsWithin(at + 1, planes.width);
-  if (planes.unit > 1 && has_first && has_second) {
+  if (is_pair) {
     Math::StorePair(to, first, second, accumulate);
     return;
   }
@@ -150,35 +172,34 @@ __device__ __forceinline__ void Store(
   }
 }
 
-/// Writes a warp's windows from `number` on, of a tile.
+/// Writes a tile, whose lanes have a target each, twice.
 template <typename Math, int kRows, int kTiles>
 __device__ __forceinline__ void StoreTile(
     const Arguments& p,
-    const Work& work,
     const Results<Math, kRows, kTiles>& results,
     int tile,
-    int number,
-    int left,
+    const Target& target,
     typename Math::T* plane,
     bool accumulate) {
+  constexpr unsigned kAll = 0xFFFFFFFFU;
+  const int pair = cuda::Lane() % 4 * 2;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int window = number + half * kWindows / 2 + cuda::Lane() / 4;
-    const Place place(p, window);
-    if (place.image >= work.images) {
-      continue;
-    }
-    const int at = (work.window + place.column) * kWindow + left + cuda::Lane() % 4 * 2;
-    const int row = work.row + place.strip * kRows * p.dilation_down;
-    typename Math::T* to =
-        plane + place.image * p.to.image_stride + (std::int64_t{row} * p.to.row_stride + at);
+    const int window = half * kWindows / 2 + cuda::Lane() / 4;
+    const int at = __shfl_sync(kAll, target.at, window) + pair;
+    typename Math::T* to = plane + (__shfl_sync(kAll, target.offset, window) + pair);
+    const int row = kRows > 1 ? __shfl_sync(kAll, target.row, window) : 0;
+    const bool has_first = cuda::IsWithin(at, p.to.width);
+    const bool has_second = cuda::IsWithin(at + 1, p.to.width);
+    const bool is_pair = has_first && has_second && p.to.unit > 1;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      if (row + i * p.dilation_down < p.to.height) {
+      if (kRows == 1 || row + i * p.dilation_down < p.to.height) {
         const float(&sums)[4] = results.Of(tile, i);
-        Store<Math>(p.to, to, at, sums[2 * half], sums[2 * half + 1], accumulate);
+        Store<Math>(
+            to, has_first, has_second, is_pair, sums[2 * half], sums[2 * half + 1], accumulate);
       }
-      to += std::int64_t{p.dilation_down} * p.to.row_stride;
+      to += p.dilation_down * p.to.row_stride;
     }
   }
 }
@@ -210,16 +231,20 @@ __device__ __forceinline__ void ComputeResults(
     for (int number = static_cast<int>(threadIdx.x) / 32 * kTiles * kWindows; number < count;
          number += step) {
       unsigned windows[kTiles];
+      Target targets[kTiles];
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
-        const int window = min(number + i * kWindows + cuda::Lane() % kWindows, count - 1);
-        windows[i] = lane + SourceAt<T, kRows>(p, Place(p, window));
+        const int window = number + i * kWindows + cuda::Lane() % kWindows;
+        const Place place(p, min(window, count - 1));
+        windows[i] = lane + SourceAt<T, kRows>(p, place);
+        targets[i] = Target::Of<kRows>(
+            p, work, place, window < count && place.image < work.images, meeting.to_left);
       }
       Results<Math, kRows, kTiles> results;
       results.Add(p, windows, band);
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
-        StoreTile(p, work, results, i, number + i * kWindows, meeting.to_left, to, accumulate);
+        StoreTile(p, results, i, targets[i], to, accumulate);
       }
     }
   };
