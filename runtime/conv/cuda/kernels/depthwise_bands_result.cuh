@@ -172,7 +172,7 @@ __device__ __forceinline__ void Store(
   }
 }
 
-/// Writes a tile, whose lanes have a target each, twice.
+/// Writes a tile, whose lanes have a target each, twice: all of it by pairs where it is whole.
 template <typename Math, int kRows, int kTiles>
 __device__ __forceinline__ void StoreTile(
     const Arguments& p,
@@ -183,23 +183,36 @@ __device__ __forceinline__ void StoreTile(
     bool accumulate) {
   constexpr unsigned kAll = 0xFFFFFFFFU;
   const int pair = cuda::Lane() % 4 * 2;
+  const int to_next = p.dilation_down * p.to.row_stride;
+  const bool is_whole = p.to.unit > 1 && target.at >= 0 && target.at <= p.to.width - kWindow &&
+                        target.row + (kRows - 1) * p.dilation_down < p.to.height;
+  const bool are_whole = __ballot_sync(kAll, is_whole) == kAll;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int window = half * kWindows / 2 + cuda::Lane() / 4;
-    const int at = __shfl_sync(kAll, target.at, window) + pair;
     typename Math::T* to = plane + (__shfl_sync(kAll, target.offset, window) + pair);
-    const int row = kRows > 1 ? __shfl_sync(kAll, target.row, window) : 0;
+    if (are_whole) {
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        const float(&sums)[4] = results.Of(tile, i);
+        Math::StorePair(to, sums[2 * half], sums[2 * half + 1], accumulate);
+        to += to_next;
+      }
+      continue;
+    }
+    const int at = __shfl_sync(kAll, target.at, window) + pair;
+    const int row = __shfl_sync(kAll, target.row, window);
     const bool has_first = cuda::IsWithin(at, p.to.width);
     const bool has_second = cuda::IsWithin(at + 1, p.to.width);
     const bool is_pair = has_first && has_second && p.to.unit > 1;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      if (kRows == 1 || row + i * p.dilation_down < p.to.height) {
+      if (row + i * p.dilation_down < p.to.height) {
         const float(&sums)[4] = results.Of(tile, i);
         Store<Math>(
             to, has_first, has_second, is_pair, sums[2 * half], sums[2 * half + 1], accumulate);
       }
-      to += p.dilation_down * p.to.row_stride;
+      to += to_next;
     }
   }
 }
