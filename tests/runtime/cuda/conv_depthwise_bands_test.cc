@@ -103,6 +103,21 @@ TEST(DepthwiseBands, WindowsAreInDifferentBanks) {
   }
 }
 
+/// More works than run at once: a block copies the next one while it computes.
+TEST(DepthwiseBands, GivesABlockSeveralWorks) {
+  const Layer layers[] = {
+      {.batch = 4, .channels = 1100, .x = {240}, .taps = 3, .pad = 1},
+      {.batch = 3, .channels = 1000, .x = {7, 8}, .taps = 5, .pad = 2}};
+  for (Layer layer : layers) {
+    for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardFilter}) {
+      layer.primitive = primitive;
+      const std::optional<DepthwiseBands> plan = PlanOf(layer);
+      ASSERT_TRUE(plan);
+      EXPECT_GT(plan->arguments.works, plan->slices);
+    }
+  }
+}
+
 TEST(DepthwiseBands, LeavesTheRestToOthers) {
   EXPECT_TRUE(PlanOf({}, 80));
   EXPECT_FALSE(PlanOf({}, 75));
@@ -195,6 +210,8 @@ std::vector<ConvShape> Lines() {
       Depthwise({40, 2, 40}, {7}, {3, 3}),
       Depthwise({2, 3, 90}, {3}, {8, 8}, {}, {8}),
       Depthwise({2, 3, 95}, {5}, {9, 2}, {}, {3}),
+      Depthwise({1, 2, 300}, {33}, {64, 64}, {}, {4}),
+      Same({4, 1100, 240}, 3),
   };
 }
 
@@ -216,6 +233,8 @@ std::vector<ConvShape> Images() {
       Depthwise({1, 1, 90, 50}, {9, 9}, {4, 4, 4, 4}),
       Depthwise({2, 3, 41, 20}, {3, 5}, {3, 4, 3, 4}, {}, {3, 2}),
       Depthwise({2, 2, 5, 18}, {2, 3}, {7, 1, 7, 1}, {}, {7, 1}),
+      Same({1, 2, 10, 20}, 51),
+      Same({3, 1000, 7, 8}, 5),
   };
 }
 

@@ -188,6 +188,29 @@ TEST(Preference, DepthwiseOfManyTapsGoesByDenseRows) {
   EXPECT_FALSE(pays(kSmallSeven, kFilter, kHalf)) << "launches cost more than they gain";
 }
 
+TEST(Preference, BandsPayAlongALineAndOfManyTaps) {
+  constexpr DataType kHalf = DataType::kMLFloat16;
+  const auto pay = [](const Layer& layer, DataType type, Layout layout = Layout::kFirst) {
+    return BandsPay(TaskOf(layer, Primitive::kBackwardData, type, layout));
+  };
+  Layer line = {"line", 16, 512, 512, 512, {1500}, 3, 1};
+  EXPECT_TRUE(pay(line, kHalf));
+  EXPECT_TRUE(pay(line, DataType::kFloat));
+  EXPECT_FALSE(pay(line, kHalf, Layout::kLast)) << "copies cost more than they gain";
+  line.taps = 63;
+  EXPECT_TRUE(pay(line, kHalf, Layout::kLast));
+  line.stride = 2;
+  EXPECT_FALSE(pay(line, kHalf));
+  EXPECT_FALSE(pay(kDepthwise, kHalf)) << "3x3";
+  EXPECT_TRUE(pay(kSevenTaps, kHalf));
+  EXPECT_TRUE(pay(kSevenTaps, DataType::kFloat));
+  EXPECT_FALSE(pay(kSevenTaps, kHalf, Layout::kLast)) << "there are tiles";
+  Layer five = kSevenTaps;
+  five.taps = 5;
+  EXPECT_TRUE(pay(five, kHalf));
+  EXPECT_FALSE(pay(five, DataType::kFloat));
+}
+
 TEST(Preference, WindowsComeBeforeDepthwiseOfHalfInChannelsLast) {
   constexpr auto kFilter = Primitive::kBackwardFilter;
   const auto pay = [](const Layer& layer, DataType type, Layout layout) {
