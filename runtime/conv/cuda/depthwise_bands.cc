@@ -234,7 +234,7 @@ std::int64_t BlocksAtOnce(const DepthwiseBands& plan, bool is_filter) {
   constexpr int kReserved = 1024;
   constexpr int kRegisters = 65536;
   constexpr int kMost = 32;
-  const int of_images = is_filter ? 128 : 96;
+  const int of_images = is_filter ? 128 : 104;
   const int registers = plan.rows == 1 ? 64 : of_images;
   const int at_once = std::min(
       {kSharedBytes / (plan.shared_bytes + kReserved), kRegisters / (registers * plan.threads),

@@ -54,6 +54,8 @@ struct Room {
   int shift;
   int plane_pitch;
   int unit;
+  /// Elements alone are copied 2^bits of a row at a time.
+  int bits;
   cuda::Divisor units;  // of a row
   cuda::Divisor rows;
   int copies;  // of all of its planes

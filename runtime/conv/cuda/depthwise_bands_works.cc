@@ -38,6 +38,7 @@ bool SetRoom(
     std::int64_t elements,
     int step_down,
     int step_across,
+    int width,
     Room* room) {
   const std::int64_t window = std::int64_t{kWindow} * step_across * channel.element_bytes;
   const std::int64_t pitch = elements * channel.element_bytes;
@@ -50,6 +51,9 @@ bool SetRoom(
   if (bytes > kMostSharedBytes) {
     return false;
   }
+  constexpr unsigned kMostBits = 5;
+  const auto columns = static_cast<unsigned>(std::min<std::int64_t>(width, elements));
+  room->bits = static_cast<int>(std::min<unsigned>(kMostBits, std::bit_width(columns - 1)));
   room->pitch = static_cast<int>(pitch);
   room->skew = static_cast<int>(skew);
   room->plane_pitch = static_cast<int>(plane_pitch);
@@ -70,11 +74,11 @@ bool SetRooms(const Channel& channel, const Shape& shape, Arguments* p) {
                                 (std::int64_t{p->blocks} * BlockElements(channel));
   if (!SetRoom(
           channel, shape, ((rows - 1) * p->step_down) + p->taps_down, elements, p->step_down,
-          p->step_across, &p->from_room)) {
+          p->step_across, p->from.width, &p->from_room)) {
     return false;
   }
   return !channel.is_filter ||
-         SetRoom(channel, shape, rows, shape.windows * kWindow, 1, 1, &p->to_room);
+         SetRoom(channel, shape, rows, shape.windows * kWindow, 1, 1, p->to.width, &p->to_room);
 }
 
 int TilesAtOnce(const Channel& channel) {

@@ -139,8 +139,7 @@ struct Meeting {
 /// there are none.
 template <typename T>
 __device__ __forceinline__ void CopyUnit(int unit, T* to, const T* from, int at, int width) {
-  constexpr int kLeast = kVector<T> / 4;
-  if (unit < kLeast || (at < 0 && at + unit > 0)) {
+  if (at < 0 && at + unit > 0) {
 #pragma unroll
     for (int i = 0; i < kVector<T>; ++i) {
       if (i < unit) {
@@ -161,6 +160,58 @@ __device__ __forceinline__ void CopyUnit(int unit, T* to, const T* from, int at,
   }
 }
 
+/// Copies an element at a time, in rows that begin anywhere: to zeros, so that no time is spent on
+/// what is around planes.
+template <typename T>
+__device__ __forceinline__ void CopyElements(
+    const Planes& planes,
+    const Room& room,
+    const T* plane,
+    int images,
+    int top,
+    int apart,
+    int left,
+    unsigned char* tile) {
+  constexpr int kAtOnce = 6;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const auto threads = static_cast<int>(blockDim.x);
+  for (int i = thread; i < room.bytes / kVectorBytes; i += threads) {
+    reinterpret_cast<uint4*>(tile)[i] = {0, 0, 0, 0};
+  }
+  __syncthreads();
+  const int end = min(planes.width - left, static_cast<int>(room.units.divisor));
+  // Of a row so many at a time as is a power of two.
+  const int first_column = max(-left, 0);
+  const int bits = room.bits;
+  const int count = images * static_cast<int>(room.rows.divisor) << bits;
+  for (int begin = first_column; begin < end; begin += 1 << bits) {
+    for (int first = thread; first < count; first += kAtOnce * threads) {
+      T elements[kAtOnce];
+      int places[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int number = first + i * threads;
+        const int column = begin + (number & ((1 << bits) - 1));
+        int line = number >> bits;
+        const int image = cuda::DivideBy(room.rows, &line);
+        const int row = top + line * apart;
+        places[i] = -1;
+        if (number < count && column < end && cuda::IsWithin(row, planes.height)) {
+          places[i] = image * room.plane_pitch + line * room.pitch +
+                      (line >> room.shift) * room.skew + column * static_cast<int>(sizeof(T));
+          elements[i] = plane[RowAt(planes, image, row) + left + column];
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (places[i] >= 0) {
+          *reinterpret_cast<T*>(tile + places[i]) = elements[i];
+        }
+      }
+    }
+  }
+}
+
 /// Begins to copy the rows from `top` on that are so far apart, and in them the elements from
 /// `left` on, of so many images.
 template <typename T>
@@ -173,7 +224,13 @@ __device__ __forceinline__ void BeginTile(
     int apart,
     int left,
     unsigned char* tile) {
-#pragma unroll 2
+  if constexpr (sizeof(T) < kVectorBytes / 4) {
+    if (room.unit == 1) {
+      CopyElements(planes, room, plane, images, top, apart, left, tile);
+      return;
+    }
+  }
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < room.copies; i += static_cast<int>(blockDim.x)) {
     int column = i;
     int line = cuda::DivideBy(room.units, &column);
@@ -225,22 +282,26 @@ __device__ __forceinline__ void ForEachWork(
     int stage_bytes,
     const Begin& begin,
     const Compute& compute) {
-  int number = static_cast<int>(blockIdx.y);
+  int copied = -1;
+  int next = static_cast<int>(blockIdx.y);
   int stage = 0;
-  begin(Work::Of<kRows>(p, number), stages);
-  cuda::EndOfCopies();
-  while (number < p.works) {
-    const int next = number + static_cast<int>(gridDim.y);
+  while (true) {
     if (next < p.works) {
-      begin(Work::Of<kRows>(p, next), stages + (stage ^ 1) * stage_bytes);
+      begin(Work::Of<kRows>(p, next), stages + stage * stage_bytes);
     }
     cuda::EndOfCopies();
-    cuda::WaitForCopies<1>();
-    __syncthreads();  // all have copied
-    compute(Work::Of<kRows>(p, number), stages + stage * stage_bytes);
-    __syncthreads();  // all have read
-    number = next;
     stage ^= 1;
+    if (copied >= 0) {
+      cuda::WaitForCopies<1>();
+      __syncthreads();  // all have copied
+      compute(Work::Of<kRows>(p, copied), stages + stage * stage_bytes);
+      __syncthreads();  // all have read
+    }
+    if (next >= p.works) {
+      break;
+    }
+    copied = next;
+    next += static_cast<int>(gridDim.y);
   }
 }
 
