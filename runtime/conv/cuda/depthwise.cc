@@ -247,6 +247,10 @@ std::optional<DepthwiseTiles> BothByDepthwiseTilesOf(const Task& data, const Tas
              : std::nullopt;
 }
 
+std::optional<DepthwiseLines> DepthwiseLinesOf(const Task& task) {
+  return DepthwiseFitsByRows(task) ? std::nullopt : PlanDepthwiseLines(task);
+}
+
 std::size_t DepthwiseWorkspace(const Task& task) {
   if (const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task)) {
     return rows->workspace;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "conv/cuda/depthwise_lines.h"
 #include "conv/cuda/depthwise_tiles.h"
 #include "conv/task.h"
 #include "core/plan.h"
@@ -31,6 +32,13 @@ std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task);
 /// BothByDepthwiseTilesOf returns how they compute a problem's gradients in one pass; nothing where
 /// they do not.
 std::optional<DepthwiseTiles> BothByDepthwiseTilesOf(const Task& data, const Task& filter);
+
+/// The candidate of the kernels of conv/cuda/depthwise_lines.h.
+inline constexpr const char* kDepthwiseLines = "own/depthwise-lines";
+
+/// DepthwiseLinesOf returns how these compute a task; nothing where they do not take it, or where
+/// kernels by rows do, which are quicker.
+std::optional<DepthwiseLines> DepthwiseLinesOf(const Task& task);
 
 /// DepthwiseWorkspace returns the bytes of the filter gradient's partial sums.
 std::size_t DepthwiseWorkspace(const Task& task);

@@ -204,8 +204,9 @@ std::vector<Form> Detours(const Task& task) {
     // Our own kernels take any layout, but are the quickest where rows are dense.
     Form first = Rearranged(task, "nchw ", Layout::kChannelsFirst, 1);
     first.is_for_own = true;
-    if (CopiesAny(first) && AreChannelsLast(problem) &&
-        (DepthwiseFitsByRows(first.inner) || MayFitDepthwiseBands(first.inner))) {
+    const bool fits = DepthwiseFitsByRows(first.inner) || DepthwiseLinesOf(first.inner) ||
+                      MayFitDepthwiseBands(first.inner);
+    if (CopiesAny(first) && AreChannelsLast(problem) && fits) {
       forms.push_back(std::move(first));
     }
     return forms;

@@ -174,6 +174,14 @@ bool DenseRowsPay(const Task& task) {
          ElementsOf(problem) >= kEnoughForDepthwise;
 }
 
+bool LinesPay(const Task& task) {
+  bool by_single_steps = true;
+  for (int i = 0; i < task.problem.spatial_rank; ++i) {
+    by_single_steps = by_single_steps && task.problem.axes.at(i).stride == 1;
+  }
+  return by_single_steps;
+}
+
 bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kFewest = 16;
   constexpr std::int64_t kFew = 40;

@@ -51,6 +51,10 @@ bool DenseRowsPay(const Task& task);
 /// one axis, and for images by many taps, where it does not take copies to get at dense rows.
 bool BandsPay(const Task& task);
 
+/// Whether own/depthwise-lines is likely to be quicker for a depthwise task whose rows are dense
+/// than own/depthwise: by single steps.
+bool LinesPay(const Task& task);
+
 /// Whether own/few-channels is likely to be quicker for a task than all others: not where most of
 /// its room for channels is empty, and where channels fill chunks the filter's gradient alone, or
 /// that of x where channels are fewest. That of x of large volumes: where channels fill chunks, and

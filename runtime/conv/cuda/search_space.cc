@@ -385,6 +385,12 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
            .engine = id,
            .workspace = CopiesBytes(form) + DepthwiseWorkspace(form.inner),
            .form = form.name});
+    } else if (const std::optional<DepthwiseLines> lines = DepthwiseLinesOf(form.inner);
+               form.is_detour && lines) {
+      Candidate candidate = OwnCandidate(
+          form.name + kDepthwiseLines, CopiesBytes(form) + lines->workspace, /*in_tf32=*/false);
+      candidate.form = form.name;
+      candidates.push_back(std::move(candidate));
     }
   }
   if (DenseRowsPay(task_)) {
@@ -394,6 +400,11 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
     candidates.insert(
         candidates.begin(),
         {.id = kDepthwiseTiles, .engine = kDepthwiseTiles, .workspace = tiles->workspace});
+  }
+  if (const std::optional<DepthwiseLines> lines = DepthwiseLinesOf(task_)) {
+    candidates.insert(
+        LinesPay(task_) ? candidates.begin() : candidates.end(),
+        OwnCandidate(kDepthwiseLines, lines->workspace, /*in_tf32=*/false));
   }
   return candidates;
 }
@@ -558,6 +569,11 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
     const std::optional<DepthwiseBands> bands = BandsOf(task_);
     return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), task_, *bands) : unfit;
   }
+  if (id == kDepthwiseLines) {
+    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
+    return lines ? MakeDepthwiseLinesPlan(task_, *lines)
+                 : InvalidArgument("'" + id + "' does not fit the problem");
+  }
   if (id == kDepthwise && DepthwiseFits(task_)) {
     return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them
   }
@@ -604,6 +620,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
                            : InvalidArgument("windows do not fit the problem");
   }
   const Status unfit = InvalidArgument("'" + name + "' does not fit the problem");
+  if (name == kDepthwiseLines) {
+    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(form.inner);
+    return lines ? MakeDepthwiseLinesPlan(form.inner, *lines) : unfit;
+  }
   if (name == kFewChannels) {
     const std::optional<FewChannels> few = FewChannelsOf(form);
     return few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few) : unfit;

@@ -1,0 +1,258 @@
+#ifndef GRADSMITH_CONV_CUDA_KERNELS_DEPTHWISE_LINES_CUH_
+#define GRADSMITH_CONV_CUDA_KERNELS_DEPTHWISE_LINES_CUH_
+
+#include "conv/cuda/depthwise_lines_arguments.h"
+#include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/indices.cuh"
+#include "cuda/kernels/ptx.cuh"
+
+/// Lines of planes in shared memory: how they are copied there, and how a run slides over them.
+namespace gradsmith::conv::depthwise_lines {
+
+using cuda::Accumulator;
+using cuda::Convert;
+using cuda::DivideBy;
+using cuda::IsWithin;
+
+/// A run's length and how far it is from the next one, for sums of type A.
+template <typename A, int kVectors>
+struct Run {
+  static constexpr int kOfVector = cuda::kVectorLength<A>;
+  static constexpr int kLength = kVectors * kOfVector;
+  static constexpr int kPitch = kLength + kOfVector;
+
+  /// Where a position of a line is.
+  static __device__ __forceinline__ int At(int position) {
+    return position + position / kLength * kOfVector;
+  }
+};
+
+/// To shared memory; `to` is aligned to kCount elements.
+template <int kCount, typename T>
+__device__ __forceinline__ void Put(const T* from, T* to) {
+  using Word = typename cuda::WordOf<kCount* static_cast<int>(sizeof(T))>::Type;
+  Word word;
+  memcpy(&word, from, sizeof(word));
+  *reinterpret_cast<Word*>(to) = word;
+}
+
+/// Calls with the largest power of two up to kMost that `piece` has room for, as a constant.
+template <int kPiece>
+struct Piece {
+  static constexpr int kValue = kPiece;
+};
+template <int kMost, typename Call>
+__device__ __forceinline__ void WithPiece(int piece, const Call& call) {
+  if constexpr (kMost == 1) {
+    call(Piece<1>());
+  } else {
+    if (piece >= kMost) {
+      call(Piece<kMost>());
+    } else {
+      WithPiece<kMost / 2>(piece, call);
+    }
+  }
+}
+
+/// Which planes a block has: plane i is image i / channels and channel i % channels.
+struct Block {
+  int image;
+  int channel;
+  int images;
+  int channels;
+};
+
+/// Calls with (line of shared memory, row of the tensor, lane) for each row that a thread has a
+/// part in. `first` is the row of the tensor that is the first in shared memory.
+template <typename T, typename A, typename Call>
+__device__ __forceinline__ void ForEachRow(
+    const Lines& lines,
+    const Block& block,
+    T* data,
+    int first,
+    A* shared,
+    const Call& call) {
+  const int rows = static_cast<int>(lines.rows.divisor);
+  const int all = block.images * block.channels * rows;
+  int lane = static_cast<int>(threadIdx.x);
+  const int first_row = DivideBy(lines.lanes, &lane);
+  const int end = first_row < lines.rows_at_once ? all : 0;
+  for (int i = first_row; i < end; i += lines.rows_at_once) {
+    int row = i;
+    const int plane = DivideBy(lines.rows, &row);
+    if (IsWithin(first + row, lines.planes.height)) {
+      const int image = block.channels == 1 ? plane : plane / block.channels;
+      const int channel = plane - image * block.channels;
+      T* line = data + (block.image + image) * lines.planes.batch_stride +
+                (block.channel + channel) * lines.planes.channel_stride +
+                (first + row) * lines.planes.row_stride;
+      call(shared + (plane * lines.plane_pitch + row * lines.row_pitch), line, lane);
+    }
+  }
+}
+
+/// Copies pieces of a row of one phase, several at a time so that their latencies overlap. Zeros
+/// are where the row has no column.
+template <typename R, int kPiece, typename T, typename A>
+__device__ __forceinline__ void
+CopyPieces(const Lines& lines, const T* line, int column, int lane, A* to, A* sum) {
+  constexpr int kAtOnce = 4;
+  const int lanes = static_cast<int>(lines.lanes.divisor);
+  for (int first = lane * kPiece; first < lines.positions; first += kAtOnce * lanes * kPiece) {
+    T values[kAtOnce][kPiece];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = first + i * lanes * kPiece;
+      if (at < lines.positions && IsWithin(column + at, lines.planes.width)) {
+        cuda::LoadAtOnce<kPiece>(line + (column + at), values[i]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < kPiece; ++j) {
+          values[i][j] = T(0.0F);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = first + i * lanes * kPiece;
+      if (at < lines.positions) {
+        A converted[kPiece];
+#pragma unroll
+        for (int j = 0; j < kPiece; ++j) {
+          converted[j] = Convert<A>(values[i][j]);
+          *sum += converted[j];
+        }
+        constexpr int kAtOnceShared = kPiece < R::kOfVector ? kPiece : R::kOfVector;
+#pragma unroll
+        for (int j = 0; j < kPiece; j += kAtOnceShared) {
+          Put<kAtOnceShared>(converted + j, to + (R::At(at) + j));
+        }
+      }
+    }
+  }
+}
+
+/// Copies the phases of a row one element at a time: neighbours in memory go to other lines.
+template <typename R, typename T, typename A>
+__device__ __forceinline__ void
+CopyPhases(const Lines& lines, const T* line, int column, int lane, A* to, A* sum) {
+  const int lanes = static_cast<int>(lines.lanes.divisor);
+  const int phases = static_cast<int>(lines.phases.divisor);
+#pragma unroll 4
+  for (int i = lane; i < lines.positions * phases; i += lanes) {
+    int phase = i;
+    const int position = DivideBy(lines.phases, &phase);
+    const int from = column + position * lines.phase_step + phase;
+    const A value = IsWithin(from, lines.planes.width) ? Convert<A>(line[from]) : A(0);
+    *sum += value;
+    to[phase * lines.phase_pitch + R::At(position)] = value;
+  }
+}
+
+/// Copies a block's rows, the first position of the first phase at `column`; rows from outside are
+/// left as they are. Adds up what is copied.
+template <typename R, typename T, typename A>
+__device__ __forceinline__ void CopyLines(
+    const Lines& lines,
+    const Block& block,
+    const T* data,
+    int row,
+    int column,
+    A* shared,
+    A* sum) {
+  if (lines.phase_step > 1) {
+    ForEachRow(lines, block, data, row, shared, [&](A* to, const T* line, int lane) {
+      CopyPhases<R>(lines, line, column, lane, to, sum);
+    });
+    return;
+  }
+  WithPiece<cuda::kVectorLength<T>>(lines.planes.piece, [&](auto piece) {
+    ForEachRow(lines, block, data, row, shared, [&](A* to, const T* line, int lane) {
+      CopyPieces<R, decltype(piece)::kValue>(lines, line, column, lane, to, sum);
+    });
+  });
+}
+
+/// The first of the rows of a plane that are in shared memory, where `row` is the first that is
+/// read: no more are there than the plane has.
+__device__ __forceinline__ int FirstRow(const Lines& lines, int row) {
+  return max(0, min(row, lines.planes.height - static_cast<int>(lines.rows.divisor)));
+}
+
+/// The places of a line of taps that have one: [begin, end).
+struct TapRange {
+  int begin;
+  int end;
+};
+
+__device__ __forceinline__ TapRange RangeOf(const Taps& taps, int phase) {
+  const int phases = static_cast<int>(taps.phases.divisor);
+  // The last line may lack the last tap.
+  const bool is_last = phase + (taps.most - 1) * phases >= static_cast<int>(taps.columns.divisor);
+  const int count = taps.most - (is_last ? 1 : 0);
+  const int begin = taps.shift + (taps.reversed ? taps.most - count : 0);
+  return {begin, begin + count};
+}
+
+/// Adds the products of a run's factors, those of [begin, end) or, where it is whole, of all:
+/// `window` has one run of the source, the next is loaded.
+template <bool kIsWhole, int kVectors, typename A>
+__device__ __forceinline__ void AddProducts(
+    const A* next,
+    const A* factors,
+    int begin,
+    int end,
+    A (&window)[2 * Run<A, kVectors>::kLength],
+    A (&sums)[Run<A, kVectors>::kLength]) {
+  using R = Run<A, kVectors>;
+#pragma unroll
+  for (int at = 0; at < R::kLength; at += R::kOfVector) {
+    if (kIsWhole || at < end) {
+      A chunk[R::kOfVector];
+      cuda::LoadAtOnce<R::kOfVector>(factors + at, chunk);
+      cuda::LoadAtOnce<R::kOfVector>(next + at, window + R::kLength + at);
+#pragma unroll
+      for (int i = 0; i < R::kOfVector; ++i) {
+        if (kIsWhole || (at + i >= begin && at + i < end)) {
+#pragma unroll
+          for (int j = 0; j < R::kLength; ++j) {
+            sums[j] += window[at + i + j] * chunk[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+/// sums[j] += source[j + i] * factors[i] for i in [begin, end). Both are where a run of a line
+/// begins; factors before `begin` and from `end` on are multiplied with nothing.
+template <int kVectors, typename A>
+__device__ __forceinline__ void
+Slide(const A* source, const A* factors, int begin, int end, A (&sums)[Run<A, kVectors>::kLength]) {
+  using R = Run<A, kVectors>;
+  A window[2 * R::kLength];
+#pragma unroll
+  for (int i = 0; i < R::kLength; i += R::kOfVector) {
+    cuda::LoadAtOnce<R::kOfVector>(source + i, window + i);
+  }
+#pragma unroll 1
+  while (end > 0) {
+    source += R::kPitch;
+    if (begin <= 0 && end >= R::kLength) {
+      AddProducts<true, kVectors>(source, factors, begin, end, window, sums);
+    } else {
+      AddProducts<false, kVectors>(source, factors, begin, end, window, sums);
+    }
+    factors += R::kPitch;
+    begin -= R::kLength;
+    end -= R::kLength;
+#pragma unroll
+    for (int i = 0; i < R::kLength; ++i) {
+      window[i] = window[R::kLength + i];
+    }
+  }
+}
+
+}  // namespace gradsmith::conv::depthwise_lines
+
+#endif  // GRADSMITH_CONV_CUDA_KERNELS_DEPTHWISE_LINES_CUH_
