@@ -1,3 +1,5 @@
+#include <climits>
+
 #include "conv/cuda/kernels/depthwise_lines.cuh"
 
 /// Forward and backward data of depthwise convolutions with filters of any size; see
@@ -114,6 +116,16 @@ __device__ __forceinline__ bool IsActive(const Arguments& p, const Place& place,
          first < p.to.planes.width && last >= 0;
 }
 
+/// The places of taps that meet any column of the source in a run; of phases, all.
+template <int kLength>
+__device__ __forceinline__ Range MetTaps(const Arguments& p, const Place& place, int run) {
+  if (p.from.phase_step > 1) {
+    return {0, INT_MAX};
+  }
+  const int first = p.from_column + place.position + run * kLength;
+  return {1 - kLength - first, p.from.planes.width - first};
+}
+
 /// Sums a thread's run. `first_row` is the first row of `from` in shared memory.
 template <int kVectors, typename A>
 __device__ __forceinline__ void SumRun(
@@ -129,6 +141,7 @@ __device__ __forceinline__ void SumRun(
   const A* from =
       shared + p.from_begin + item.plane * p.from.plane_pitch + item.run * Run<A, kVectors>::kPitch;
   const MetRows met = MetBy(p, place.row + item.row);
+  const Range met_taps = MetTaps<Run<A, kVectors>::kLength>(p, place, item.run);
   // By steps, forward takes all phases of the source; otherwise a phase has its own line, if any.
   const int tap_phases = static_cast<int>(p.taps.phases.divisor);
   const bool gathers = tap_phases > 1 && p.to.phase_step == 1;
@@ -146,10 +159,9 @@ __device__ __forceinline__ void SumRun(
       const int phase = gathers ? term : item.phase;
       const int tap_phase = tap_phases > 1 ? phase : 0;
       const int from_phase = p.from.phase_step > 1 ? phase : 0;
-      const TapRange range = RangeOf(p.taps, tap_phase);
-      Slide<kVectors>(
+      Slide<kVectors, true>(
           line + from_phase * p.from.phase_pitch, tap_row + tap_phase * p.tap_phase_pitch,
-          range.begin, range.end, sums);
+          RangeOf(p.taps, tap_phase), met_taps, sums);
     }
   }
 }
@@ -252,7 +264,7 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
 }  // namespace gradsmith::conv::depthwise_lines
 
 #define GRADSMITH_DEPTHWISE_LINES_KERNEL(name, vectors, suffix, T)                                \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_lines::kThreads, 2)     \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_lines::kThreads, 3)     \
       gradsmith_depthwise_lines_##name##_##suffix(                                                \
           gradsmith::conv::depthwise_lines::Arguments arguments, const void* from, const void* w, \
           void* to, bool accumulate) {                                                            \

@@ -105,11 +105,11 @@ __device__ __forceinline__ void AddTile(
     const int end = min(p.segment, PositionsFrom(p.y, column) - begin);
     if (tile.row + row < p.y.planes.height && IsWithin(x_row, p.x.planes.height) && end > 0) {
       const int x_phase = is_by_steps ? item.tap_phase : phase;
-      Slide<kVectors>(
+      Slide<kVectors, false>(
           x + (plane * p.x.plane_pitch + (x_row - first_row) * p.x.row_pitch +
                x_phase * p.x.phase_pitch),
-          y + (plane * p.y.plane_pitch + row * p.y.row_pitch + phase * p.y.phase_pitch), 0, end,
-          sums);
+          y + (plane * p.y.plane_pitch + row * p.y.row_pitch + phase * p.y.phase_pitch), {0, end},
+          {0, end}, sums);
     }
   }
 }
@@ -220,7 +220,7 @@ __device__ __forceinline__ void SumFilters(
 }  // namespace gradsmith::conv::depthwise_lines
 
 #define GRADSMITH_DEPTHWISE_LINES_KERNEL(name, vectors, suffix, T)                              \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_lines::kThreads, 2)   \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::depthwise_lines::kThreads, 3)   \
       gradsmith_depthwise_lines_filter_##name##_##suffix(                                       \
           gradsmith::conv::depthwise_lines::FilterArguments arguments, const void* x,           \
           const void* y, void* partial, void* gradient_partial) {                               \

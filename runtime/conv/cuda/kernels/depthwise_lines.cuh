@@ -179,19 +179,29 @@ __device__ __forceinline__ int FirstRow(const Lines& lines, int row) {
   return max(0, min(row, lines.planes.height - static_cast<int>(lines.rows.divisor)));
 }
 
-/// The places of a line of taps that have one: [begin, end).
-struct TapRange {
+/// [begin, end).
+struct Range {
   int begin;
   int end;
 };
 
-__device__ __forceinline__ TapRange RangeOf(const Taps& taps, int phase) {
+/// The places of a line of taps that have one.
+__device__ __forceinline__ Range RangeOf(const Taps& taps, int phase) {
   const int phases = static_cast<int>(taps.phases.divisor);
   // The last line may lack the last tap.
   const bool is_last = phase + (taps.most - 1) * phases >= static_cast<int>(taps.columns.divisor);
   const int count = taps.most - (is_last ? 1 : 0);
   const int begin = taps.shift + (taps.reversed ? taps.most - count : 0);
   return {begin, begin + count};
+}
+
+/// Adds the products of a factor.
+template <int kLength, typename A>
+__device__ __forceinline__ void AddProductsOf(A factor, const A* window, A (&sums)[kLength]) {
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) {
+    sums[i] += window[i] * factor;
+  }
 }
 
 /// Adds the products of a run's factors, those of [begin, end) or, where it is whole, of all:
@@ -211,12 +221,16 @@ __device__ __forceinline__ void AddProducts(
       A chunk[R::kOfVector];
       cuda::LoadAtOnce<R::kOfVector>(factors + at, chunk);
       cuda::LoadAtOnce<R::kOfVector>(next + at, window + R::kLength + at);
+      if (kIsWhole || (at >= begin && at + R::kOfVector <= end)) {
 #pragma unroll
-      for (int i = 0; i < R::kOfVector; ++i) {
-        if (kIsWhole || (at + i >= begin && at + i < end)) {
+        for (int i = 0; i < R::kOfVector; ++i) {
+          AddProductsOf(chunk[i], window + at + i, sums);
+        }
+      } else {
 #pragma unroll
-          for (int j = 0; j < R::kLength; ++j) {
-            sums[j] += window[at + i + j] * chunk[i];
+        for (int i = 0; i < R::kOfVector; ++i) {
+          if (at + i >= begin && at + i < end) {
+            AddProductsOf(chunk[i], window + at + i, sums);
           }
         }
       }
@@ -225,31 +239,45 @@ __device__ __forceinline__ void AddProducts(
 }
 
 /// sums[j] += source[j + i] * factors[i] for i in [begin, end). Both are where a run of a line
-/// begins; factors before `begin` and from `end` on are multiplied with nothing.
-template <int kVectors, typename A>
-__device__ __forceinline__ void
-Slide(const A* source, const A* factors, int begin, int end, A (&sums)[Run<A, kVectors>::kLength]) {
+/// begins; factors before `begin` and from `end` on are multiplied with nothing. Where kSkips, runs
+/// of factors that are outside of `met` are left out.
+template <int kVectors, bool kSkips, typename A>
+__device__ __forceinline__ void Slide(
+    const A* source,
+    const A* factors,
+    Range range,
+    Range met,
+    A (&sums)[Run<A, kVectors>::kLength]) {
   using R = Run<A, kVectors>;
   A window[2 * R::kLength];
-#pragma unroll
-  for (int i = 0; i < R::kLength; i += R::kOfVector) {
-    cuda::LoadAtOnce<R::kOfVector>(source + i, window + i);
-  }
+  bool is_loaded = false;
 #pragma unroll 1
-  while (end > 0) {
-    source += R::kPitch;
-    if (begin <= 0 && end >= R::kLength) {
-      AddProducts<true, kVectors>(source, factors, begin, end, window, sums);
-    } else {
-      AddProducts<false, kVectors>(source, factors, begin, end, window, sums);
-    }
-    factors += R::kPitch;
-    begin -= R::kLength;
-    end -= R::kLength;
+  while (range.end > 0) {
+    if (!kSkips || (met.begin < R::kLength && met.end > 0)) {
+      if (!is_loaded) {
 #pragma unroll
-    for (int i = 0; i < R::kLength; ++i) {
-      window[i] = window[R::kLength + i];
+        for (int i = 0; i < R::kLength; i += R::kOfVector) {
+          cuda::LoadAtOnce<R::kOfVector>(source + i, window + i);
+        }
+        is_loaded = true;
+      }
+      const A* next = source + R::kPitch;
+      if (range.begin <= 0 && range.end >= R::kLength) {
+        AddProducts<true, kVectors>(next, factors, range.begin, range.end, window, sums);
+      } else {
+        AddProducts<false, kVectors>(next, factors, range.begin, range.end, window, sums);
+      }
+#pragma unroll
+      for (int i = 0; i < R::kLength; ++i) {
+        window[i] = window[R::kLength + i];
+      }
     }
+    source += R::kPitch;
+    factors += R::kPitch;
+    range.begin -= R::kLength;
+    range.end -= R::kLength;
+    met.begin -= R::kLength;
+    met.end -= R::kLength;
   }
 }
 
