@@ -190,6 +190,35 @@ bool Shrink(const Job& job, BlockShape* shape) {
   return true;
 }
 
+/// What a plane costs, about in instructions of a thread: to multiply, also for threads that have
+/// nothing to do, and to copy.
+double CostOfPlane(const Job& job, const BlockShape& shape, const Arguments& arguments) {
+  constexpr double kOfCopy = 6;
+  const std::int64_t threads = CeilDivide(shape.threads(), kWarp) * kWarp;
+  const std::int64_t taps = job.tap_rows * job.columns.taps.columns.divisor;
+  const double copied = static_cast<double>(arguments.from.rows.divisor) *
+                        arguments.from.phases.divisor * arguments.from.positions;
+  return static_cast<double>(CeilDivide(job.rows, shape.rows)) *
+         (static_cast<double>(threads * taps * job.runs.length) + (kOfCopy * copied));
+}
+
+/// Fewer rows where that costs less: fewer threads may be idle.
+void ImproveRows(const Job& job, BlockShape* shape, Arguments* arguments) {
+  constexpr std::int64_t kTries = 12;
+  const std::int64_t units = CeilDivide(job.rows, job.row_step);
+  const std::int64_t tiles = CeilDivide(job.rows, shape->rows);
+  double least = CostOfPlane(job, *shape, *arguments);
+  BlockShape tried = *shape;
+  for (std::int64_t i = tiles + 1; i <= std::min(units, tiles + kTries); ++i) {
+    tried.rows = CeilDivide(units, i) * job.row_step;
+    SetLines(job, tried, arguments);
+    if (const double cost = CostOfPlane(job, tried, *arguments); cost < least) {
+      least = cost;
+      *shape = tried;
+    }
+  }
+}
+
 /// As many whole planes as leave the fewest threads idle: of channels, which are neighbours in
 /// memory, or of images where filters are larger than planes.
 void AddPlanes(const Job& job, std::int64_t most, BlockShape* shape, Arguments* arguments) {
@@ -203,12 +232,14 @@ void AddPlanes(const Job& job, std::int64_t most, BlockShape* shape, Arguments* 
   double best = 0;
   BlockShape tried = *shape;
   for (std::int64_t i = 1; i <= std::min(planes, most / of_plane); ++i) {
-    (of_images ? tried.images : tried.channels) = i;
+    (of_images ? tried.images : tried.channels) = EvenPart(planes, i);
     if (SetLines(job, tried, arguments) > depthwise_lines::kMostSharedBytes) {
       break;
     }
-    const auto threads = static_cast<double>(i * of_plane);
-    const double used = threads / static_cast<double>(CeilDivide(i * of_plane, kWarp) * kWarp);
+    const std::int64_t blocks = CeilDivide(planes, i);
+    const std::int64_t threads = CeilDivide(tried.threads(), kWarp) * kWarp;
+    const double used =
+        static_cast<double>(planes * of_plane) / static_cast<double>(blocks * threads);
     if (used > best * kWorth) {
       best = used;
       *shape = tried;
@@ -228,6 +259,7 @@ std::optional<BlockShape> ShapeOf(const Job& job, Arguments* arguments) {
       return std::nullopt;
     }
   }
+  ImproveRows(job, &shape, arguments);
   if (shape.rows >= job.rows && shape.phases == job.phases && shape.runs == job.runs_of_line) {
     AddPlanes(job, most, &shape, arguments);
   }

@@ -134,8 +134,9 @@ std::int64_t SetLines(const Job& job, const TileShape& shape, FilterArguments* a
 std::int64_t SegmentOf(const Job& job, std::int64_t items) {
   constexpr std::int64_t kWhole = 4;
   constexpr std::int64_t kBanks = 8;
-  if (job.runs_of_line <= kWhole) {
-    return job.runs_of_line;
+  constexpr std::int64_t kMostOfOne = 16;
+  if (job.runs_of_line <= kWhole || 2 * items > kThreads) {
+    return std::min(job.runs_of_line, kMostOfOne);
   }
   return items == 1 ? 3 : std::min(items < kBanks ? items : kWhole, job.runs_of_line);
 }
@@ -149,7 +150,7 @@ void SetGroups(const Job& job, TileShape* shape) {
 
 /// The largest tile that a block has threads for.
 TileShape LargestTile(const Job& job) {
-  constexpr std::int64_t kMostPhases = 32;
+  constexpr std::int64_t kFewestPhases = 32;  // neighbours in memory
   constexpr std::int64_t kLinesOfThread = 2;
   TileShape shape;
   shape.tap_rows = EvenPart(job.rows.w, kThreads / job.row_items);
@@ -157,9 +158,9 @@ TileShape LargestTile(const Job& job) {
   shape.segment = SegmentOf(job, items);
   const std::int64_t segments = CeilDivide(job.runs_of_line, shape.segment);
   shape.segments = EvenPart(segments, kThreads / items);
-  shape.phases = EvenPart(job.phases, kMostPhases);
-  shape.rows = job.y.height;
   const std::int64_t groups = std::max<std::int64_t>(kThreads / items / shape.segments, 1);
+  shape.phases = EvenPart(job.phases, std::max(kFewestPhases, groups));
+  shape.rows = job.y.height;
   if (shape.segments == segments && shape.phases == job.phases) {
     shape.images = std::clamp<std::int64_t>(
         groups * kLinesOfThread / shape.lines(), 1, job.task.problem.batch);
@@ -170,7 +171,10 @@ TileShape LargestTile(const Job& job) {
 /// Makes a tile smaller; false where it cannot be.
 bool Shrink(const Job& job, TileShape* shape) {
   if (shape->images > 1) {
-    shape->images = EvenPart(job.task.problem.batch, shape->images - 1);
+    // All groups have the same number of lines where these are images.
+    const std::int64_t fewer =
+        std::max<std::int64_t>(shape->groups / (shape->rows * shape->phases), 1);
+    shape->images = std::max<std::int64_t>(shape->images - fewer, 1);
   } else if (shape->rows > 1) {
     shape->rows = EvenPart(job.y.height, shape->rows - CeilDivide(shape->rows, 8));
   } else if (shape->segments > 1) {

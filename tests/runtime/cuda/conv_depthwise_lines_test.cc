@@ -1,20 +1,16 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "conv/cuda/depthwise_lines.h"
 #include "runtime/cuda/primitive_call.h"
 #include "support/turns.h"
 
-/// Depthwise convolutions by lines: how they are launched, which needs no GPU, and what they
-/// compute, run by name.
+/// Depthwise convolutions by lines, run by name: whether they are chosen does not matter here.
 namespace gradsmith::cuda {
 namespace {
 
