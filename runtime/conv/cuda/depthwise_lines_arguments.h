@@ -18,8 +18,8 @@ namespace gradsmith::conv::depthwise_lines {
 /// Threads of a block, at most.
 constexpr int kThreads = 256;
 constexpr int kVectorBytes = 16;
-/// So much shared memory a block has on every GPU.
-constexpr int kMostSharedBytes = 49152;
+/// Lines of a block: with a few sums of its warps, what a block has on every GPU.
+constexpr int kMostSharedBytes = 48 * 1024 - 256;
 /// Vectors of a run: many, or few where most of a long run would be empty.
 constexpr int kLongRun = 4;
 constexpr int kShortRun = 2;

@@ -18,8 +18,9 @@ using internal::CeilDivide;
 constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 8;
 
 bool FitsInt(const Axis& axis) {
+  constexpr std::int64_t kMostDilation = 1 << 22;  // times the few positions more than there are
   return axis.x <= kMost && axis.y * axis.stride <= kMost && axis.w * axis.dilation <= kMost &&
-         std::abs(axis.pad_begin) <= kMost;
+         axis.dilation <= kMostDilation && std::abs(axis.pad_begin) <= kMost;
 }
 
 bool HasDenseRows(const Problem& problem, Operand operand) {

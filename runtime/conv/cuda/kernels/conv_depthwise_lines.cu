@@ -175,7 +175,12 @@ StorePieces(const Lines& lines, T* line, int column, int lane, const A* from, bo
   for (int at = lane * kPiece; at < lines.positions && column + at < lines.planes.width;
        at += lanes * kPiece) {
     T values[kPiece];
-    const A* sums = from + R::At(at);
+    constexpr int kStored = kPiece < R::kOfVector ? kPiece : R::kOfVector;
+    A sums[kPiece];
+#pragma unroll
+    for (int i = 0; i < kPiece; i += kStored) {
+      cuda::LoadAtOnce<kStored>(from + (R::At(at) + i), sums + i);
+    }
     if (accumulate) {
       cuda::LoadAtOnce<kPiece>(line + (column + at), values);
     }
@@ -234,13 +239,11 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   const int first_row = FirstRow(p.from, FirstMet(p, place.row));
   // By steps along the last axis, the source's phases are not those of the result.
   const int from_phase = p.taps.phases.divisor > 1 ? 0 : place.phase;
-  A unused = 0;
   CopyTaps<R>(p, place.block, w, shared);
-  CopyLines<R>(
+  BeginToCopyLines<R>(
       p.from, place.block, from, first_row,
-      p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin,
-      &unused);
-  __syncthreads();
+      p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin);
+  WaitForLines();
   const Item item = ItemOf(p);
   A sums[R::kLength] = {};
   const bool is_active = IsActive<R>(p, place, item);
@@ -251,10 +254,7 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   if (is_active) {
     A* line = shared + (item.plane * p.to.plane_pitch + item.row * p.to.row_pitch +
                         item.phase * p.to.phase_pitch + item.run * R::kPitch);
-#pragma unroll
-    for (int i = 0; i < R::kLength; i += R::kOfVector) {
-      Put<R::kOfVector>(sums + i, line + i);
-    }
+    PutRun<kVectors>(sums, line);
   }
   __syncthreads();
   StoreLines<R>(p, place, shared, to, accumulate);

@@ -114,6 +114,25 @@ __device__ __forceinline__ void AddTile(
   }
 }
 
+/// The sum of the part of a tile's dY that a thread has.
+template <typename R, typename T, typename A>
+__device__ __forceinline__ A
+SumOfLines(const Lines& lines, const Block& block, const T* data, int row, A* shared) {
+  A sum = 0;
+  const int lanes = static_cast<int>(lines.lanes.divisor);
+  const int phases = static_cast<int>(lines.phases.divisor);
+  ForEachRow(lines, block, data, row, shared, [&](const A* line, const T*, int lane) {
+    for (int phase = 0; phase < phases; ++phase) {
+      const A* of_phase = line + phase * lines.phase_pitch;
+#pragma unroll 4
+      for (int i = lane; i < lines.positions; i += lanes) {
+        sum += of_phase[R::At(i)];
+      }
+    }
+  });
+  return sum;
+}
+
 /// Adds up the shares' sums, always in the same order, to the partial sums of the block's taps.
 template <int kVectors, typename A>
 __device__ __forceinline__ void SumOverShares(
@@ -123,10 +142,7 @@ __device__ __forceinline__ void SumOverShares(
     A* shared,
     A* partial) {
   using R = Run<A, kVectors>;
-#pragma unroll
-  for (int i = 0; i < R::kLength; i += R::kOfVector) {
-    Put<R::kOfVector>(sums + i, shared + (static_cast<int>(threadIdx.x) * R::kPitch + i));
-  }
+  PutRun<kVectors>(sums, shared + static_cast<int>(threadIdx.x) * R::kPitch);
   __syncthreads();
   const int shares = static_cast<int>(p.segments.divisor) * p.groups;
   const int share_pitch = static_cast<int>(p.items.divisor) * R::kPitch;
@@ -184,8 +200,8 @@ __device__ __forceinline__ void SumFilters(
   const Item item = ItemOf(p);
   const bool is_active = item.group < p.groups && item.tap_row < part.tap_rows;
   A sums[R::kLength] = {};
+  const bool sums_gradient = gradient_partial != nullptr && part.tap_row == 0;
   A gradient_sum = 0;
-  A unused = 0;
   const auto first = static_cast<std::uint32_t>(part.slice) * p.tiles_of_slice;
   const std::uint32_t end = min(first + p.tiles_of_slice, p.tiles);
 #pragma unroll 1
@@ -195,13 +211,16 @@ __device__ __forceinline__ void SumFilters(
         p.x, tile.row * static_cast<int>(p.rows.step.divisor) + p.rows.first +
                  part.tap_row * p.rows.dilation);
     const int x_phase = p.taps.phases.divisor > 1 ? 0 : tile.phase;
-    CopyLines<R>(
+    BeginToCopyLines<R>(
         p.x, tile.block, x, first_row, p.x_column + tile.position * p.x.phase_step + x_phase,
-        shared, &unused);
-    CopyLines<R>(
+        shared);
+    BeginToCopyLines<R>(
         p.y, tile.block, y, tile.row, tile.position * p.y.phase_step + tile.phase,
-        shared + p.y_begin, &gradient_sum);
-    __syncthreads();
+        shared + p.y_begin);
+    WaitForLines();
+    if (sums_gradient) {
+      gradient_sum += SumOfLines<R>(p.y, tile.block, y, tile.row, shared + p.y_begin);
+    }
     if (is_active) {
       AddTile<kVectors>(p, tile, item, part.tap_row, first_row, shared, shared + p.y_begin, sums);
     }
@@ -211,7 +230,7 @@ __device__ __forceinline__ void SumFilters(
   SumOverShares<kVectors>(
       p, part.tap_rows, sums, shared,
       partial + (filter * p.taps.rows.divisor + part.tap_row) * p.taps.columns.divisor);
-  if (gradient_partial != nullptr && part.tap_row == 0) {
+  if (sums_gradient) {
     SumOverBlock(gradient_sum, gradient_partial + filter);
   }
 }

@@ -27,13 +27,36 @@ struct Run {
   }
 };
 
-/// To shared memory; `to` is aligned to kCount elements.
-template <int kCount, typename T>
-__device__ __forceinline__ void Put(const T* from, T* to) {
-  using Word = typename cuda::WordOf<kCount* static_cast<int>(sizeof(T))>::Type;
-  Word word;
-  memcpy(&word, from, sizeof(word));
-  *reinterpret_cast<Word*>(to) = word;
+/// To shared memory; `to` is aligned to kCount elements. Written as assignments, vectors are taken
+/// apart.
+template <int kCount, typename A>
+__device__ __forceinline__ void Put(const A (&from)[kCount], A* to) {
+  constexpr int kBytes = kCount * static_cast<int>(sizeof(A));
+  if constexpr (kBytes == kVectorBytes) {
+    float words[4];
+    memcpy(words, from, sizeof(words));
+    cuda::StoreShared(cuda::SharedAddress(to), words);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      to[i] = from[i];
+    }
+  }
+}
+
+/// A run's sums.
+template <int kVectors, typename A>
+__device__ __forceinline__ void PutRun(const A (&sums)[Run<A, kVectors>::kLength], A* to) {
+  constexpr int kOfVector = Run<A, kVectors>::kOfVector;
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    A vector[kOfVector];
+#pragma unroll
+    for (int j = 0; j < kOfVector; ++j) {
+      vector[j] = sums[i * kOfVector + j];
+    }
+    Put(vector, to + i * kOfVector);
+  }
 }
 
 /// Calls with the largest power of two up to kMost that `piece` has room for, as a constant.
@@ -91,18 +114,21 @@ __device__ __forceinline__ void ForEachRow(
   }
 }
 
-/// Copies pieces of a row of one phase, several at a time so that their latencies overlap. Zeros
-/// are where the row has no column.
+/// Whether lines are of the tensor's type, so that copies need no registers.
+template <typename T, typename A>
+inline constexpr bool kAreAlike = sizeof(T) == sizeof(A);
+
+/// Reads and converts pieces of a row, several at a time so that their latencies overlap.
 template <typename R, int kPiece, typename T, typename A>
 __device__ __forceinline__ void
-CopyPieces(const Lines& lines, const T* line, int column, int lane, A* to, A* sum) {
+ConvertPieces(const Lines& lines, const T* line, int column, int lane, A* to) {
   constexpr int kAtOnce = 4;
-  const int lanes = static_cast<int>(lines.lanes.divisor);
-  for (int first = lane * kPiece; first < lines.positions; first += kAtOnce * lanes * kPiece) {
+  const int step = static_cast<int>(lines.lanes.divisor) * kPiece;
+  for (int first = lane * kPiece; first < lines.positions; first += kAtOnce * step) {
     T values[kAtOnce][kPiece];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int at = first + i * lanes * kPiece;
+      const int at = first + i * step;
       if (at < lines.positions && IsWithin(column + at, lines.planes.width)) {
         cuda::LoadAtOnce<kPiece>(line + (column + at), values[i]);
       } else {
@@ -114,28 +140,45 @@ CopyPieces(const Lines& lines, const T* line, int column, int lane, A* to, A* su
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const int at = first + i * lanes * kPiece;
+      const int at = first + i * step;
       if (at < lines.positions) {
-        A converted[kPiece];
+        constexpr int kStored = kPiece < R::kOfVector ? kPiece : R::kOfVector;
 #pragma unroll
-        for (int j = 0; j < kPiece; ++j) {
-          converted[j] = Convert<A>(values[i][j]);
-          *sum += converted[j];
-        }
-        constexpr int kAtOnceShared = kPiece < R::kOfVector ? kPiece : R::kOfVector;
+        for (int j = 0; j < kPiece; j += kStored) {
+          A converted[kStored];
 #pragma unroll
-        for (int j = 0; j < kPiece; j += kAtOnceShared) {
-          Put<kAtOnceShared>(converted + j, to + (R::At(at) + j));
+          for (int k = 0; k < kStored; ++k) {
+            converted[k] = Convert<A>(values[i][j + k]);
+          }
+          Put(converted, to + (R::At(at) + j));
         }
       }
     }
   }
 }
 
+/// Copies pieces of a row of one phase; zeros where the row has no column.
+template <typename R, int kPiece, typename T, typename A>
+__device__ __forceinline__ void
+CopyPieces(const Lines& lines, const T* line, int column, int lane, A* to) {
+  if constexpr (kAreAlike<T, A>) {
+    constexpr int kBytes = kPiece * static_cast<int>(sizeof(T));
+    const int step = static_cast<int>(lines.lanes.divisor) * kPiece;
+#pragma unroll 4
+    for (int at = lane * kPiece; at < lines.positions; at += step) {
+      cuda::BeginCopyOfLine<kBytes>(
+          cuda::SharedAddress(to + R::At(at)), line + (column + at),
+          IsWithin(column + at, lines.planes.width));
+    }
+  } else {
+    ConvertPieces<R, kPiece>(lines, line, column, lane, to);
+  }
+}
+
 /// Copies the phases of a row one element at a time: neighbours in memory go to other lines.
 template <typename R, typename T, typename A>
 __device__ __forceinline__ void
-CopyPhases(const Lines& lines, const T* line, int column, int lane, A* to, A* sum) {
+CopyPhases(const Lines& lines, const T* line, int column, int lane, A* to) {
   const int lanes = static_cast<int>(lines.lanes.divisor);
   const int phases = static_cast<int>(lines.phases.divisor);
 #pragma unroll 4
@@ -143,34 +186,45 @@ CopyPhases(const Lines& lines, const T* line, int column, int lane, A* to, A* su
     int phase = i;
     const int position = DivideBy(lines.phases, &phase);
     const int from = column + position * lines.phase_step + phase;
-    const A value = IsWithin(from, lines.planes.width) ? Convert<A>(line[from]) : A(0);
-    *sum += value;
-    to[phase * lines.phase_pitch + R::At(position)] = value;
+    const bool exists = IsWithin(from, lines.planes.width);
+    A* at = to + (phase * lines.phase_pitch + R::At(position));
+    if constexpr (kAreAlike<T, A>) {
+      cuda::BeginCopyOfLine<static_cast<int>(sizeof(T))>(
+          cuda::SharedAddress(at), line + from, exists);
+    } else {
+      *at = exists ? Convert<A>(line[from]) : A(0);
+    }
   }
 }
 
-/// Copies a block's rows, the first position of the first phase at `column`; rows from outside are
-/// left as they are. Adds up what is copied.
+/// Begins to copy a block's rows, the first position of the first phase at `column`; rows from
+/// outside are left as they are.
 template <typename R, typename T, typename A>
-__device__ __forceinline__ void CopyLines(
+__device__ __forceinline__ void BeginToCopyLines(
     const Lines& lines,
     const Block& block,
     const T* data,
     int row,
     int column,
-    A* shared,
-    A* sum) {
+    A* shared) {
   if (lines.phase_step > 1) {
     ForEachRow(lines, block, data, row, shared, [&](A* to, const T* line, int lane) {
-      CopyPhases<R>(lines, line, column, lane, to, sum);
+      CopyPhases<R>(lines, line, column, lane, to);
     });
     return;
   }
   WithPiece<cuda::kVectorLength<T>>(lines.planes.piece, [&](auto piece) {
     ForEachRow(lines, block, data, row, shared, [&](A* to, const T* line, int lane) {
-      CopyPieces<R, decltype(piece)::kValue>(lines, line, column, lane, to, sum);
+      CopyPieces<R, decltype(piece)::kValue>(lines, line, column, lane, to);
     });
   });
+}
+
+/// Waits for what the whole block copies.
+__device__ __forceinline__ void WaitForLines() {
+  cuda::EndOfCopies();
+  cuda::WaitForCopies<0>();
+  __syncthreads();
 }
 
 /// The first of the rows of a plane that are in shared memory, where `row` is the first that is
