@@ -306,9 +306,10 @@ TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
   Task task = depthwise(true);
   EXPECT_EQ(Detours(task), (Forms{{"nchw ", {true, false, true}}}));
   EXPECT_TRUE(FormsOf(task).back().is_for_own);
-  // By rows no longer, but by bands, which take no steps of backward data.
+  // Not by rows any more, but by bands and by lines.
   task.problem.axes[1].dilation = 2;
   EXPECT_EQ(Detours(task), (Forms{{"nchw ", {true, false, true}}}));
+  // There are no kernels for both.
   task.problem.axes[1].stride = 2;
   EXPECT_EQ(Detours(task), Forms());
 }
