@@ -128,7 +128,7 @@ std::int64_t SetLines(const Job& job, const BlockShape& shape, Arguments* argume
   to.phase_pitch = of_line * runs.of_vector;
   to.row_pitch = of_row * runs.of_vector;
   to.plane_pitch = of_plane * runs.of_vector;
-  arguments->tap_phase_pitch = depthwise_lines::PitchOf(runs, most_taps);
+  arguments->tap_phase_pitch = static_cast<int>(depthwise_lines::PitchOf(runs, most_taps));
   arguments->tap_row_pitch = arguments->tap_phase_pitch * static_cast<int>(tap_phases);
   arguments->filter_pitch =
       depthwise_lines::PaddedTo(runs, arguments->tap_row_pitch * job.tap_rows, 1);

@@ -20,17 +20,17 @@ constexpr std::int64_t kMostNumber = std::numeric_limits<int>::max() / 2;
 /// What there is to sum of each channel, and how.
 struct Job {
   const Task& task;
-  Runs runs;
-  Columns columns;
-  Planes x;
-  Planes y;
+  Runs runs{};
+  Columns columns{};
+  Planes x{};
+  Planes y{};
   Axis rows;
   /// Runs of taps of a line, and of all lines of a row of taps.
-  std::int64_t tap_runs;
-  std::int64_t row_items;
+  std::int64_t tap_runs = 0;
+  std::int64_t row_items = 0;
   /// Runs of a line of dY, and its lines in a row.
-  std::int64_t runs_of_line;
-  std::int64_t phases;
+  std::int64_t runs_of_line = 0;
+  std::int64_t phases = 0;
 };
 
 /// x, by pieces that do not make another run of taps necessary.
@@ -193,7 +193,7 @@ bool Shrink(const Job& job, TileShape* shape) {
 
 /// How many blocks a multiprocessor of an H200 has at the same time.
 std::int64_t BlocksAtOnce(const DepthwiseLines& lines) {
-  constexpr std::int64_t kShared = 227 * 1024;
+  constexpr std::int64_t kShared = std::int64_t{227} * 1024;
   constexpr std::int64_t kReserved = 1024;
   constexpr std::int64_t kRegisters = 65536;
   constexpr std::int64_t kRegistersOfThread = 80;

@@ -168,7 +168,7 @@ void SetLanes(const Task& task, int threads, Lines* lines) {
       CeilDivide(std::int64_t{lines->positions} * lines->phases.divisor, piece);
   const std::int64_t wanted =
       std::max<std::int64_t>(CeilDivide(pieces, kAtOnce), kSectorBytes / (piece * size));
-  const std::int64_t lanes = std::min(wanted, std::min<std::int64_t>(pieces, threads));
+  const std::int64_t lanes = std::min({wanted, pieces, std::int64_t{threads}});
   lines->lanes = DivisorOf(lanes);
   lines->rows_at_once = static_cast<int>(threads / lanes);
 }
