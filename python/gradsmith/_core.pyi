@@ -14,6 +14,7 @@ class Policies:
         workspace_limit: int | None,
         search_mode: str | None,
         search_budget_seconds: float,
+        first_choice_seconds: float,
         cache: str | None,
         threads: int,
         on_search_progress: Callable[..., None] | None,

@@ -57,11 +57,15 @@ class Context:
 
     search_mode: SearchMode | None = None
     """How a kernel is chosen. "default": a fixed deterministic choice. "heuristic": what an earlier search
-    remembered, otherwise cuDNN's advice. "benchmark": the fastest, timed once. None: what the environment variable
+    remembered, otherwise the quickest of a few that heuristics put first. "benchmark": the fastest, timed once. None: what the environment variable
     GRADSMITH_SEARCH_MODE says, otherwise "heuristic"."""
 
     search_budget_seconds: float = 10.0
     """For "benchmark": after so many seconds no further kernel is tried on a problem."""
+
+    first_choice_seconds: float = 0.008
+    """For "heuristic": for so long other kernels are timed beside the first by heuristics when a problem is new,
+    longer where that takes more than 5 ms; 0 takes the first, whatever the clock says."""
 
     cache: str | os.PathLike[str] | None = None
     """The file in which choices of kernels are kept across processes; "off": kept for this process alone. Contexts of
@@ -82,14 +86,16 @@ class Context:
         self._set_preparing(False)
 
     def _check(self) -> None:
-        for name in ("workspace_limit", "threads", "search_budget_seconds"):
+        for name in ("workspace_limit", "threads", *_SECONDS):
             object.__setattr__(self, name, _as_int(getattr(self, name)))
         for name, (kind, expected) in _KINDS.items():
             value = getattr(self, name)
             if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind):
                 raise _wrong_type(name, value, expected)
-        if isinstance(self.search_budget_seconds, bool) or not isinstance(self.search_budget_seconds, (int, float)):
-            raise _wrong_type("search_budget_seconds", self.search_budget_seconds, "a number")
+        for name in _SECONDS:
+            seconds = getattr(self, name)
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+                raise _wrong_type(name, seconds, "a number")
         if self.cache is not None:
             checked_path("cache", self.cache)
         if self.on_search_progress is not None and not callable(self.on_search_progress):
@@ -100,8 +106,9 @@ class Context:
             )
         if not 0 <= self.threads < 1 << 31:
             raise ValueError(f"threads is {quoted(self.threads)}; expected 0, for one on each processor, or more")
-        if not self.search_budget_seconds >= 0:
-            raise ValueError(f"search_budget_seconds is {quoted(self.search_budget_seconds)}; expected 0 or more")
+        for name in _SECONDS:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {quoted(getattr(self, name))}; expected 0 or more")
 
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.init}
@@ -147,6 +154,8 @@ class Context:
             raise RuntimeError("a context is left that was not entered in this thread or task; expected it in a `with`")
         _enter((*contexts[:at], *contexts[at + 1 :]))
 
+
+_SECONDS = ("search_budget_seconds", "first_choice_seconds")
 
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "deterministic": ((bool, type(None)), "True, False or None"),
@@ -239,6 +248,7 @@ class Changes(TypedDict, total=False):
     workspace_limit: int | None
     search_mode: SearchMode | None
     search_budget_seconds: float
+    first_choice_seconds: float
     cache: str | os.PathLike[str] | None
     threads: int
     on_search_progress: Callable[..., None] | None

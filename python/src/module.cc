@@ -67,6 +67,7 @@ void InitPolicies(
     std::optional<std::size_t> workspace_limit,
     nb::handle search_mode,
     double search_budget_seconds,
+    double first_choice_seconds,
     nb::handle cache,
     int threads,
     nb::object on_search_progress,
@@ -79,6 +80,7 @@ void InitPolicies(
   options.workspace_limit = workspace_limit.value_or(kNoLimit);
   options.search_mode = ParseMode(search_mode);
   options.search_budget_seconds = search_budget_seconds;
+  options.first_choice_seconds = first_choice_seconds;
   options.cache = ReadCache(cache);
   options.threads = threads;
   if (!on_search_progress.is_none()) {
@@ -96,8 +98,9 @@ void BindPolicies(nb::module_& module) {
           "__init__", &InitPolicies, nb::kw_only(), nb::arg("deterministic").none(),
           nb::arg("allow_tf32"), nb::arg("allow_reduced_accuracy"), nb::arg("exact_padding"),
           nb::arg("workspace_limit").none(), nb::arg("search_mode").none(),
-          nb::arg("search_budget_seconds"), nb::arg("cache").none(), nb::arg("threads"),
-          nb::arg("on_search_progress").none(), nb::arg("is_preparing"));
+          nb::arg("search_budget_seconds"), nb::arg("first_choice_seconds"),
+          nb::arg("cache").none(), nb::arg("threads"), nb::arg("on_search_progress").none(),
+          nb::arg("is_preparing"));
   module.def("abandon_threads", &Policies::AbandonThreads);
 }
 

@@ -13,7 +13,7 @@ namespace gradsmith::conv {
 
 /// kSearchRevision is the family's: what remembered choices of convolutions rely on
 /// (FamilyOnCuda::revision says what raises it), on CUDA and on the CPU.
-inline constexpr int kSearchRevision = 1;
+inline constexpr int kSearchRevision = 2;
 
 /// Primitive says which of a convolution's three tensors is computed from the other two.
 enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };

@@ -84,6 +84,9 @@ class SearchSpace {
   /// Whether listing a batch may take seconds: a search does that last.
   [[nodiscard]] virtual bool IsSlowToList(int /*batch*/) const { return false; }
 
+  /// Whether a batch is likely to have the quickest of all: a brief look lists the others last.
+  [[nodiscard]] virtual bool IsPromising(int /*batch*/) const { return true; }
+
   virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;
 
   /// Check runs the plan on data of the problem's shapes, usual ones and such that hurt, into

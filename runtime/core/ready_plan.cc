@@ -51,6 +51,7 @@ SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspa
   policy.exact_padding = context.options().exact_padding;
   policy.workspace_limit = LimitBucket(workspace_limit);
   policy.budget_seconds = context.options().search_budget_seconds;
+  policy.first_choice_seconds = context.options().first_choice_seconds;
   policy.on_progress = context.options().on_search_progress;
   return policy;
 }

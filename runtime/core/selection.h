@@ -26,6 +26,8 @@ struct SearchPolicy {
   /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
   /// that loads libraries and code.
   double budget_seconds = 10;
+  /// For kHeuristic: for so long others are timed beside the first that is taken; 0: not at all.
+  double first_choice_seconds = 0.008;
   std::function<void(const SearchProgress&)> on_progress = {};
 };
 
@@ -55,10 +57,9 @@ struct Selected {
 std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy);
 
 /// Select chooses a candidate that the policy allows, that could be built, and whose output was
-/// compared. kDefault takes the first such one; so does kHeuristic, but where that takes many
-/// milliseconds it is timed beside others for a moment; kBenchmark takes the fastest, timing
-/// engines in turn and comparing the output of those that would be taken. The error names what
-/// excluded each candidate.
+/// compared. kDefault takes the first such one; so does kHeuristic, which then times it beside
+/// others for a moment; kBenchmark takes the fastest, timing engines in turn and comparing the
+/// output of those that would be taken. The error names what excluded each candidate.
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy);
 
 }  // namespace gradsmith::internal

@@ -51,6 +51,7 @@ class FakeSpace final : public SearchSpace {
   [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
   [[nodiscard]] bool IsLarge() const override { return is_large; }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return slow_to_list.contains(batch); }
+  [[nodiscard]] bool IsPromising(int batch) const override { return !unpromising.contains(batch); }
   [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
   std::vector<Candidate> List(int batch, std::vector<Rejection>* /*rejections*/) override {
     listed = batch + 1;
@@ -109,6 +110,7 @@ class FakeSpace final : public SearchSpace {
   double time_of_first = 0;
   bool is_large = false;
   std::set<int> slow_to_list;
+  std::set<int> unpromising;
 
  private:
   TestClock clock_;
@@ -138,8 +140,14 @@ Engine WithNotes(const std::string& id, const CandidateNotes& notes) {
   return engine;
 }
 
+/// Of the quick modes what heuristics put first, by no clock.
 SearchPolicy In(SearchMode mode) {
-  return {.mode = mode};
+  return {.mode = mode, .first_choice_seconds = 0};
+}
+
+/// The default: the first is timed beside others for so long.
+SearchPolicy Looking(double seconds = 0.010) {
+  return {.mode = SearchMode::kHeuristic, .first_choice_seconds = seconds};
 }
 
 /// Why a candidate was rejected; empty where it was not.
@@ -491,18 +499,18 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
   const std::vector<std::vector<Engine>> engines = {
       {Good("slow", 30), Good("good", 6), WithNotes("compiled", {.runtime_compiled = true}),
        WithNotes("inexact", {.transforms = true})}};
-  const auto choose = [&](SearchMode mode, bool is_large) {
+  const auto choose = [&](const SearchPolicy& policy) {
     FakeSpace space(engines);
-    space.is_large = is_large;
-    const Result<Selected> selected = Select(space, In(mode));
+    space.is_large = true;
+    const Result<Selected> selected = Select(space, policy);
     EXPECT_TRUE(selected.ok()) << selected.status().message();
-    EXPECT_EQ(selected->decision.mode, mode);
+    EXPECT_EQ(selected->decision.mode, policy.mode);
     return selected->decision.id;
   };
-  EXPECT_EQ(choose(SearchMode::kHeuristic, true), "good");
-  EXPECT_EQ(choose(SearchMode::kHeuristic, false), "slow");
+  EXPECT_EQ(choose(Looking()), "good");
   // The same on every run.
-  EXPECT_EQ(choose(SearchMode::kDefault, true), "slow");
+  EXPECT_EQ(choose(In(SearchMode::kHeuristic)), "slow");
+  EXPECT_EQ(choose(In(SearchMode::kDefault)), "slow");
 }
 
 /// As long as 20 of its runs, after the first of the others.
@@ -510,19 +518,103 @@ TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
   FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});
   space.is_large = true;
   space.time_taken = 0.050;
-  const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  const Result<Selected> selected = Select(space, Looking());
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "first");
   EXPECT_EQ(WhyNot(selected->rejections, "fast"), "not tried: the search's budget was spent");
 }
 
-TEST(Selection, AQuickChoiceThatIsQuickIsKept) {
-  FakeSpace space({{Good("first", 4.9), Good("better", 1)}});
-  space.is_large = true;
-  const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+TEST(Selection, AQuickChoiceIsTimedBesideOthersForAMoment) {
+  FakeSpace space({{Good("first", 1), Good("better", 0.5)}, {Good("best", 0.3)}});
+  const Result<Selected> selected = Select(space, Looking());
   ASSERT_TRUE(selected.ok()) << selected.status().message();
-  EXPECT_EQ(selected->decision.id, "first");
+  EXPECT_EQ(selected->decision.id, "best");
+  EXPECT_EQ(selected->decision.mode, SearchMode::kHeuristic);
+  EXPECT_EQ(selected->decision.milliseconds, 0.3);
+  EXPECT_EQ(dynamic_cast<FakePlan&>(*selected->plan).engine().candidate.id, "best");
+  // Only what is taken is compared.
+  EXPECT_EQ(space.checked, (std::vector<std::string>{"first", "best"}));
+}
+
+/// The best of each batch comes before the second of any, an engine's further knobs and fallbacks
+/// later, and what is listed for its exceptions last.
+TEST(Selection, ALookTriesTheBestOfEachSourceFirst) {
+  Engine fallback = Good("fallback");
+  fallback.candidate.notes.fallback = true;
+  FakeSpace space(
+      {{Good("first"), Good("a"), Good("a/knobs"), Good("b")},
+       {fallback, Good("legacy")},
+       {Good("c"), Good("d")}});
+  space.unpromising = {1};
+  ASSERT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(
+      space.built,
+      (std::vector<std::string>{"first", "a", "c", "b", "d", "a/knobs", "legacy", "fallback"}));
+}
+
+TEST(Selection, ALookEndsWithItsTime) {
+  FakeSpace space({{Good("first", 1), Good("a", 0.9), Good("b", 0.8), Good("c", 0.1)}});
+  space.time_taken = 0.002;  // three runs of each
+  ASSERT_EQ(Choice(space, Looking(0.011)), "b");
+  EXPECT_EQ(space.built, (std::vector<std::string>{"first", "a", "b"}));
+}
+
+/// Loading code makes the first run long; a run that is far behind is not made again.
+TEST(Selection, ALookRunsOnceWhatIsFarBehind) {
+  Engine loading = Good("loading");
+  loading.times = {15, 0.5, 0.6};
+  Engine hopeless = Good("hopeless", 400);
+  Engine behind = Good("behind", 5);
+  FakeSpace space({{Good("first", 1), loading, hopeless, behind}});
+  ASSERT_EQ(Choice(space, Looking()), "loading");
+  EXPECT_EQ(space.timed["loading"], 3);
+  EXPECT_EQ(space.timed["hopeless"], 1);
+  EXPECT_EQ(space.timed["behind"], 2);
+}
+
+TEST(Selection, ALookLeavesWhatIsInexactSlowOrCompiled) {
+  FakeSpace space(
+      {{Good("first", 1), WithNotes("inexact", {.transforms = true}),
+        WithNotes("slow", {.slow = true}), WithNotes("last", {.last_resort = true}),
+        WithNotes("compiled", {.runtime_compiled = true})},
+       {Good("late", 0.1)}});
+  space.slow_to_list = {1};
+  EXPECT_EQ(Choice(space, Looking()), "first");
   EXPECT_EQ(space.built, std::vector<std::string>{"first"});
+}
+
+TEST(Selection, ALookKeepsTheFirstOfThoseThatAreAlike) {
+  FakeSpace space({{Good("first", 1), Good("hardly", 0.98)}});
+  EXPECT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(space.checked, std::vector<std::string>{"first"});
+}
+
+TEST(Selection, ALookTrustsNothingWrong) {
+  Engine wrong = Good("wrong", 0.1);
+  wrong.check_error = "is off";
+  Engine broken = Good("broken", 0.1);
+  broken.time_error = "fails";
+  FakeSpace space({{Good("first", 1), wrong, broken, Good("right", 0.5)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "right");
+  EXPECT_EQ(WhyNot(selected->rejections, "wrong"), "is off");
+  EXPECT_EQ(WhyNot(selected->rejections, "broken"), "fails");
+}
+
+TEST(Selection, ALookNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
+  const auto in_form = [](const std::string& form, const std::string& id, double milliseconds) {
+    Engine engine = Good(form + id, milliseconds);
+    engine.candidate.form = form;
+    return engine;
+  };
+  FakeSpace space(
+      {{in_form("", "own/first", 1), in_form("nhwc ", "own/a", 0.5), in_form("nhwc ", "own/b", 0.6),
+        in_form("packed ", "own/c", 0.8), in_form("padded8 ", "own/d", 3)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "nhwc own/a");
+  EXPECT_EQ(selected->decision.of_other_forms, (std::vector<std::string>{"packed own/c"}));
 }
 
 TEST(Selection, AQuickChoiceLeavesWhatIsSlowForLast) {

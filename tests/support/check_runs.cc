@@ -153,8 +153,11 @@ void CompareErrors(
 
 /// Runs again where no policy asks for the same bits, for rows that give them always.
 void CheckRepeatAlways(const Subject& subject, Baseline& baseline, Report& report) {
-  const Context context(
-      ContextOptions{.device = subject.device(), .threads = kThreads, .deterministic = false});
+  const Context context(ContextOptions{
+      .device = subject.device(),
+      .threads = kThreads,
+      .deterministic = false,
+      .first_choice_seconds = 0});
   const Present all = AllPresent(subject.op().outputs);
   const std::string doing = "run again in a context that is not deterministic";
   if (RunPoisoned(subject, baseline.kernel, context, baseline.arguments, all, doing, report)) {

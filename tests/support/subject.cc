@@ -94,8 +94,11 @@ const Row& RowForCase(const Row& row, const Case& problem) {
 const Context& SharedContext(Backend backend, int threads, bool deterministic) {
   static std::map<std::tuple<Backend, int, bool>, Context> contexts;
   const auto [entry, inserted] = contexts.try_emplace(
-      {backend, threads, deterministic},
-      ContextOptions{.device = {backend, 0}, .threads = threads, .deterministic = deterministic});
+      {backend, threads, deterministic}, ContextOptions{
+                                             .device = {backend, 0},
+                                             .threads = threads,
+                                             .deterministic = deterministic,
+                                             .first_choice_seconds = 0});
   return entry->second;
 }
 

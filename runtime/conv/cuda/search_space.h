@@ -75,6 +75,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   std::vector<internal::Candidate> List(int batch, std::vector<internal::Rejection>* rejections)
       override;
   [[nodiscard]] bool IsSlowToList(int batch) const override;
+  [[nodiscard]] bool IsPromising(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<double> Check(internal::Plan& plan) override;
   bool Relax(bool lacks_memory) override;

@@ -189,10 +189,14 @@ class TogetherSpace final : public internal::SearchSpace {
         add_id(NameOf(order).append(first).append(kAnd).append(second));
       }
     };
-    if (const OnePass one_pass = InOnePass(call_); !one_pass.id.empty()) {
+    const OnePass one_pass = InOnePass(call_);
+    if (one_pass.is_promising) {
       add_id(kInOnePass + one_pass.id);
     }
     add(alone_[0].id, alone_[1].id);
+    if (!one_pass.id.empty() && !one_pass.is_promising) {
+      add_id(kInOnePass + one_pass.id);
+    }
     for (const std::string& first : Ids(0)) {
       for (const std::string& second : Ids(1)) {
         const std::string_view form = CandidateName::Parse(first).form;
@@ -526,22 +530,26 @@ bool MaySearch(const Call& call) {
          !cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream));
 }
 
-/// Whether a choice without timing is to be made among the candidates, whose first is likely to be
-/// the best: of gradients in one pass.
+/// Whether a quick choice is to be made among the candidates: beside others for a moment, or of
+/// gradients in one pass, which is likely to be the best.
 bool MayChoose(const Call& call) {
   if (call.context.search_mode() != SearchMode::kHeuristic ||
       cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream))) {
     return false;
   }
-  return InOnePass(call).is_promising;
+  return call.context.options().first_choice_seconds > 0 || InOnePass(call).is_promising;
 }
 
 /// The plan for a call that is remembered, or that timing makes where that is allowed.
 Result<ReadyPlan> MakeReady(const Call& call, const ProblemKey& key, TogetherSpace& space) {
   return internal::MakeReady(call.context, key, space, [&]() -> Result<internal::Selected> {
-    return MaySearch(call) || MayChoose(call)
-               ? internal::Select(space, cuda::PolicyOf(call.context, call.problem().type))
-               : Result<internal::Selected>(Unsupported("the rule is to decide"));
+    if (!MaySearch(call) && !MayChoose(call)) {
+      return Unsupported("the rule is to decide");
+    }
+    internal::SearchPolicy policy = cuda::PolicyOf(call.context, call.problem().type);
+    // There are few, whose kernels are loaded.
+    policy.first_choice_seconds /= 2;
+    return internal::Select(space, policy);
   });
 }
 

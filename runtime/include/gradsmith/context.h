@@ -28,8 +28,8 @@ enum class SearchMode : std::uint8_t {
   /// A fixed choice: the first deterministic kernel by heuristics (on CUDA cuDNN's), whatever was
   /// measured or remembered.
   kDefault,
-  /// What an earlier search remembered; otherwise the first kernel by heuristics, or a quicker one
-  /// where that takes many milliseconds.
+  /// What an earlier search remembered; otherwise the quickest of a few kernels that heuristics put
+  /// first, timed for a moment (ContextOptions::first_choice_seconds).
   kHeuristic,
   /// The fastest of all kernels, timed once and remembered. The first call takes seconds.
   kBenchmark,
@@ -79,8 +79,8 @@ struct ContextOptions {
   int threads = 0;
 
   // What follows is for CUDA. In a build with oneDNN kernels are chosen on the CPU as well, by
-  // deterministic, search_mode, search_budget_seconds, cache, on_search_progress and
-  // workspace_limit.
+  // deterministic, search_mode, search_budget_seconds, first_choice_seconds, cache,
+  // on_search_progress and workspace_limit.
 
   /// A cudaStream_t (CUstream) of the device; null is its default stream.
   void* stream = nullptr;
@@ -100,6 +100,10 @@ struct ContextOptions {
   /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from
   /// when the first has loaded its code.
   double search_budget_seconds = 10;
+  /// For kHeuristic: for so long other kernels are timed beside the first by heuristics when a
+  /// problem is new, longer where that takes more than 5 ms; 0 takes the first, whatever the clock
+  /// says.
+  double first_choice_seconds = 0.008;
   /// The file in which choices of kernels are kept across processes; "off": kept for this process
   /// alone. Contexts of one file share its choices. Unset: as gradsmith/cache.h says.
   std::optional<std::string> cache = {};

@@ -125,6 +125,26 @@ TEST_F(CudaConvTogether, ASearchRemembersHowGradientsGoTogether) {
   }
 }
 
+/// So does the default for a moment; by no clock a rule decides, and nothing is remembered of both.
+TEST_F(CudaConvTogether, TheDefaultTimesThemForAMoment) {
+  Random random("cuda together look");
+  for (const double seconds : {1.0, 0.0}) {
+    ASSERT_TRUE(ClearCache().ok());
+    ContextOptions options = OnGpu();
+    options.first_choice_seconds = seconds;
+    const Context context(options);
+    const OpCall call = MakeConvGrad(Shape(), DataType::kFloat, Layout::kContiguous, random);
+    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context, "for a moment"));
+    const std::optional<StoredDecision> together = Together();
+    EXPECT_EQ(together.has_value(), seconds > 0) << RecentChoices(8);
+    if (together) {
+      EXPECT_EQ(together->decision.mode, SearchMode::kHeuristic);
+      EXPECT_GT(together->decision.milliseconds, 0);
+    }
+    EXPECT_EQ(CachedChoices().size(), seconds > 0 ? 3U : 2U) << RecentChoices(8);
+  }
+}
+
 /// Every order, by the plans chosen alone and by detours that make the same copy of dY.
 TEST_F(CudaConvTogether, EveryOrderAndFormComputesTheSame) {
   Random random("cuda together forms");

@@ -1,0 +1,16 @@
+#ifndef GRADSMITH_CORE_BRIEF_LOOK_H_
+#define GRADSMITH_CORE_BRIEF_LOOK_H_
+
+#include "core/candidate.h"
+#include "core/selection.h"
+
+namespace gradsmith::internal {
+
+/// LookAtOthers times what heuristics put first beside others for a moment, first the best of each
+/// source and form, and takes a quicker one: for as long as the policy's first_choice_seconds and
+/// some runs of the first, or, where that takes many milliseconds, as long as some tens of them.
+void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* selected);
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_BRIEF_LOOK_H_

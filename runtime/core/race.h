@@ -1,0 +1,62 @@
+#ifndef GRADSMITH_CORE_RACE_H_
+#define GRADSMITH_CORE_RACE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/candidate.h"
+#include "core/candidate_trial.h"
+#include "core/selection.h"
+
+/// The search that times one candidate after the other.
+namespace gradsmith::internal {
+
+/// AllAllowed lists the candidates of all batches, either of those that are slow to list or of the
+/// others: first the best of each engine, then the second of each and the best fallbacks, and so
+/// on.
+std::vector<Candidate> AllAllowed(
+    SearchSpace& space,
+    const SearchPolicy& policy,
+    bool slow_to_list,
+    std::vector<Rejection>* rejections);
+
+/// Race tries candidates in turn, as long as there is time, and keeps the fastest.
+class Race {
+  struct Timed {
+    std::string id;
+    double milliseconds = 0;
+  };
+
+ public:
+  Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
+      : space_(space), policy_(policy), reporter_(space, policy), best_(best) {}
+
+  [[nodiscard]] bool is_over() const {
+    return best_->plan != nullptr && reporter_.seconds() - loading_ > policy_.budget_seconds;
+  }
+
+  void Run(const std::vector<Candidate>& candidates);
+
+  /// The quickest of each form, the best candidate's and those far behind left out.
+  [[nodiscard]] std::vector<std::string> OfOtherForms() const;
+
+ private:
+  void Note(const Candidate& candidate, double milliseconds);
+  [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const;
+
+  SearchSpace& space_;
+  const SearchPolicy& policy_;
+  Reporter reporter_;
+  Selected* best_;
+  double loading_ = 0;
+  int tried_ = 0;
+  /// Engines of which neither other knobs nor detours are tried.
+  std::vector<std::string> hopeless_;
+  std::map<std::string, Timed> of_forms_;
+  std::string best_form_;
+};
+
+}  // namespace gradsmith::internal
+
+#endif  // GRADSMITH_CORE_RACE_H_
