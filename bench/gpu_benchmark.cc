@@ -29,12 +29,15 @@ constexpr const char* kUsage =
     "\n"
     "  --suite FILE         time the cases of a file of bench/suites\n"
     "  --one-call           of convolutions only dX, dW and dB in one call, by search\n"
+    "  --modes              the same by default, with its first call, and by search\n"
     "  --workspaces         the same under limits of workspace\n"
     "  --relu               batch normalization with ReLU after it\n"
     "  --out FILE           where the results go, one JSON object a line; default: standard output\n"
     "  --filter A,B         only cases whose name (as \"rn50_stem f16 NHWC\") contains one of these\n"
     "  --skip N             leave out the first N of them\n"
     "  --budget SECONDS     for each search; default 1\n"
+    "  --first-choice SECONDS\n"
+    "                       first_choice_seconds of the default, with --modes\n"
     "  --samples N          timed calls for each figure, 20 or more; default 24\n"
     "  --time-limit SECONDS begin no case later than this, and say how many were left out\n"
     "  --step               wait for a line on standard input before each case; end where there is none\n"
@@ -72,6 +75,8 @@ bool ParseFlag(const std::string& name, Options* options) {
     options->host = true;
   } else if (name == "--one-call") {
     options->cases.measures = Measures::kOneCall;
+  } else if (name == "--modes") {
+    options->cases.measures = Measures::kModes;
   } else if (name == "--workspaces") {
     options->cases.measures = Measures::kWorkspaces;
   } else if (name == "--relu") {
@@ -103,6 +108,8 @@ bool Parse(const std::vector<std::string>& arguments, Options* options) {
       options->skip = std::strtoul(value.c_str(), nullptr, 10);
     } else if (name == "--budget") {
       options->cases.budget_seconds = std::strtod(value.c_str(), nullptr);
+    } else if (name == "--first-choice") {
+      options->cases.first_choice_seconds = std::strtod(value.c_str(), nullptr);
     } else if (name == "--samples") {
       options->cases.samples = static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
     } else if (name == "--time-limit") {
@@ -141,11 +148,15 @@ JsonObject MeasureFigures(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
       }
       return MeasureBatchNorm(gpu, suite_case, options);
     case Measures::kOneCall:
+    case Measures::kModes:
     case Measures::kWorkspaces:
       break;
   }
   if (!is_conv) {
     throw std::runtime_error("only convolutions are measured in one call or by workspace");
+  }
+  if (options.measures == Measures::kModes) {
+    return MeasureConvModes(gpu, suite_case, options);
   }
   return options.measures == Measures::kOneCall ? MeasureConvAll(gpu, suite_case, options)
                                                 : MeasureConvWorkspaces(gpu, suite_case, options);

@@ -93,12 +93,14 @@ PARTS = (
     Part("batches", 150, batch_cases, torch_one_call, "conv", ("--one-call",), "batches"),
     Part("workspaces", 150, sweep_cases, None, "conv", ("--workspaces",), "workspaces"),
 )
+# Of any suite of convolutions: all gradients in one call alone, by default and by search.
+MODES = Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",))
 
 
 def chosen_parts(options: argparse.Namespace) -> list[Part]:
     """All of them, unless some are named; the cases of --suite in place of those that the one of --only has."""
     names = {options.only, *(name for name in ("batches", "workspaces") if getattr(options, name))}
-    parts = [part for part in PARTS if part.name in names] or list(PARTS)
+    parts = [part for part in (*PARTS, MODES) if part.name in names] or list(PARTS)
     if options.suite is None:
         return parts
     return [
@@ -249,7 +251,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("gpu-results"), help="folder of the results")
     parser.add_argument("--cudnn", default=os.environ.get("GRADSMITH_CUDNN_LIBRARY"), help="default: that of PyTorch")
     parser.add_argument("--filter", default="", help="only cases whose name contains one of these, as ' f16 , tf32 '")
-    parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part")
+    parser.add_argument("--only", choices=[part.name for part in (*PARTS, MODES)], help="one part")
     parser.add_argument("--suite", type=Path, help="with --only: cases of your own, in a file such as bench/suites has")
     parser.add_argument("--batches", action="store_true", help="five convolutions at batches of 1 to 1024")
     parser.add_argument("--workspaces", action="store_true", help="the convolutions under limits of workspace")

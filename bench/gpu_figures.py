@@ -130,6 +130,21 @@ def moved_bytes(case: Case) -> float | None:
     return figure_at(case.get("results"), "bytes" if is_batch_norm(case) else "set_bytes")
 
 
+L2_BYTES = 50e6  # of an H100 or H200
+
+
+def image_bytes(case: Case) -> float:
+    """Of a batch normalization's X, dY or dX."""
+    return (moved_bytes(case) or 0) / 3
+
+
+def floor_bytes(case: Case) -> float:
+    """What a batch normalization's gradient moves at least: X and dY are read once for the sums and once for dX, unless
+    the L2 cache holds them in between."""
+    image = image_bytes(case)
+    return (3 if 2 * image <= L2_BYTES else 5) * image
+
+
 def copy_rate(results: dict[str, Any]) -> float | None:
     """The card's, in TB/s."""
     rates = [control.get("copy_tb_per_s") for control in (results.get("control") or {}).values()]

@@ -14,13 +14,14 @@ from gpu_figures import (
     Case,
     copy_rate,
     first_call,
+    floor_bytes,
     geometric_mean,
     gradient_part,
     heuristic_ratio,
+    image_bytes,
     is_batch_norm,
     legacy,
     legacy_ratio,
-    moved_bytes,
     of_kind,
     ours,
     ratio,
@@ -181,8 +182,8 @@ def memory_goals(results: dict[str, Any]) -> list[Goal]:
 def memory_share(case: Case, rate: float | None, least_bytes: float) -> float | None:
     """Of a batch normalization's gradient or of dB, where dY is so large: the share of a copy's rate."""
     if is_batch_norm(case):
-        image = (moved_bytes(case) or 0) / 3  # X, dY and dX
-        moved, time = 5 * image, ours(case, "backward")  # X and dY are read twice
+        image = image_bytes(case)
+        moved, time = floor_bytes(case), ours(case, "backward")
     else:
         image = bias_bytes(case["kind"], case["name"]) or 0
         moved, time = image, ours(case, "dB")

@@ -21,13 +21,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpu_figures import Case, copy_rate, geometric_mean, group_of, heuristic_ratio, legacy_ratio, of_kind, torch_ratio
+from gpu_figures import (
+    Case,
+    copy_rate,
+    floor_bytes,
+    geometric_mean,
+    group_of,
+    heuristic_ratio,
+    legacy_ratio,
+    of_kind,
+    ours,
+    torch_ratio,
+    torch_time,
+)
 from gpu_goals import ENOUGH_BYTES, LAYOUTS, LEGACY_GOALS, MEMORY_GOAL, TORCH_GOALS, memory_share
 from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/performance.md")
+PAGES = ("README.md", "docs/performance.md", "docs/lab/batch-norm-floor.md")
 RESULTS = "bench/results"
 ORDER = "gpu_runs.txt"  # their names, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
@@ -219,6 +231,29 @@ def memory_shares(
     return [share for share in shares if share is not None]
 
 
+FLOOR_SUITES = ("batch_norm", "odd_planes", "batch_norm_small")
+
+
+def norm_floors(runs: Sequence[Run]) -> list[str]:
+    """Of each batch normalization what the least that memory allows takes of its time, and of PyTorch's."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for suite in FLOOR_SUITES:
+        for types in PARAMETERS:
+            for layout in LAYOUTS:
+                for case, run in newest_cases(runs, "batch_norm", f"{types} {layout}", suite):
+                    found.setdefault((case["case"], layout), {})[types] = floor_shares(case, run)
+    lines = table_head(["X", "layout", *PARAMETERS.values()])
+    for (name, layout), told in found.items():
+        lines.append(row([name, layout, *(told.get(types, "") for types in PARAMETERS)]))
+    return lines
+
+
+def floor_shares(case: Case, run: Run) -> str:
+    rate = copy_rate(run.results)
+    times = ours(case, "backward"), torch_time(case, "backward")
+    return ", ".join(f"{floor_bytes(case) / (1e9 * time) / rate:.2f}" if time and rate else "" for time in times)
+
+
 def count_of(shares: Sequence[float]) -> str:
     return str(len(shares))
 
@@ -247,6 +282,7 @@ TABLES = {
     "least": (least, "H200"),
     "others": (others, "H200"),
     "memory": (memory, "H200"),
+    "norm_floors": (norm_floors, "H200"),
     "whole_h100": (whole, "H100"),
     "least_h100": (least, "H100"),
 }

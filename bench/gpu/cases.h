@@ -14,6 +14,7 @@ namespace gradsmith::bench {
 enum class Measures : std::uint8_t {
   kAll,         ///< what its kind of case is about
   kOneCall,     ///< of a convolution: dX, dW and dB in one call, by search
+  kModes,       ///< of a convolution: the same by default and by search
   kWorkspaces,  ///< of a convolution: the same under limits of workspace
   kRelu,        ///< of a batch normalization: with ReLU after it
 };
@@ -23,6 +24,8 @@ struct CaseOptions {
   int samples = 24;
   /// For each search.
   double budget_seconds = 1;
+  /// For the default's first choice.
+  double first_choice_seconds = ContextOptions().first_choice_seconds;
   /// Where inputs and outputs are written; empty: nowhere.
   std::string save;
 };
@@ -35,6 +38,10 @@ JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions&
 /// MeasureConvAll times dX, dW and dB in one call by the kernels that a search chooses. Samples are
 /// fewer where they take long.
 JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+
+/// MeasureConvModes does so by the kernels that the default chooses and by those of a search, says
+/// how long the default's first call took up to its result, in milliseconds, and names the kernels.
+JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureConvWorkspaces does so without a limit of workspace and under limits of 256, 32 and 0
 /// MiB, and adds the workspace that the context then takes: multiples of 2 MiB.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <optional>
+#include <string>
 
 #include "cuda/driver.h"
 #include "gpu/cases.h"
@@ -64,16 +65,25 @@ int AffordableSamples(const Gpu& gpu, const ConvCase& conv, const Context& conte
   return affordable >= samples ? samples : std::max(kFewest, static_cast<int>(affordable));
 }
 
-/// All gradients in one call, by kernels that a search finds now. Throws where there are none.
+/// All gradients in one call, by kernels that are chosen now. Throws where there are none.
 JsonObject
 MeasureAll(const Gpu& gpu, const ConvCase& conv, const ContextOptions& options, int samples) {
   Require(ClearCache());
   const Context context(options);
   const Stopwatch search;
   Require(conv.Call(context, kAllGradients, 0));
+  gpu.Wait();
   const double search_ms = search.Seconds() * 1e3;
   samples = AffordableSamples(gpu, conv, context, samples);
   return conv.Measure(context, kAllGradients, samples).Add("search_ms", search_ms);
+}
+
+JsonObject Kernels() {
+  JsonObject kernels;
+  for (const CachedChoice& choice : CachedChoices()) {
+    kernels.Add(choice.problem, choice.kernel);
+  }
+  return kernels;
 }
 
 struct WorkspaceLimitCase {
@@ -93,6 +103,20 @@ JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
   const ContextOptions context_options = conv.Options(SearchMode::kBenchmark);
   const JsonObject all = MeasureAll(*gpu, conv, context_options, options.samples);
   return conv.Size().Add("ours", JsonObject().Add("benchmark", JsonObject().Add("all", all)));
+}
+
+JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+  const ConvCase conv(gpu, suite_case, options);
+  JsonObject ours;
+  JsonObject kernels;
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    ContextOptions of_mode = conv.Options(mode);
+    of_mode.first_choice_seconds = options.first_choice_seconds;
+    const std::string name(ToString(mode));
+    ours.Add(name, JsonObject().Add("all", MeasureAll(*gpu, conv, of_mode, options.samples)));
+    kernels.Add(name, Kernels());
+  }
+  return conv.Size().Add("ours", ours).Add("kernels", kernels);
 }
 
 JsonObject
