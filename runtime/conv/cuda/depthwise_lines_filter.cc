@@ -204,21 +204,36 @@ std::int64_t BlocksAtOnce(const DepthwiseLines& lines) {
       1);
 }
 
+/// The fewest slices that keep a promise of float: a sum of more products, one after the other, is
+/// further off.
+std::int64_t FewestSlices(const Job& job, const TileShape& shape, std::int64_t tiles) {
+  constexpr std::int64_t kMostProducts = 1024;
+  const std::int64_t of_tile =
+      CeilDivide(shape.lines(), shape.groups) * shape.segment * job.runs.length;
+  return job.task.problem.type == DataType::kFloat
+             ? CeilDivide(tiles, std::max<std::int64_t>(kMostProducts / of_tile, 1))
+             : 1;
+}
+
 /// Slices that depend on the shape alone: those that take the fewest turns of all multiprocessors,
 /// where to begin and to end costs as much as some of a tile.
-std::int64_t SlicesOf(const DepthwiseLines& lines, std::int64_t blocks, std::int64_t tiles) {
+std::int64_t SlicesOf(
+    const DepthwiseLines& lines,
+    std::int64_t blocks,
+    std::int64_t tiles,
+    std::int64_t fewest) {
   constexpr double kOfTile = 0.7;
   constexpr std::int64_t kMostTurns = 6;
   const std::int64_t at_once = kMultiprocessorsOfSlices * BlocksAtOnce(lines);
   const std::int64_t most =
-      std::min(tiles, std::max<std::int64_t>(kMostTurns * at_once / blocks, 1));
-  std::int64_t best = 1;
+      std::min(tiles, std::max<std::int64_t>(kMostTurns * at_once / blocks, fewest));
+  std::int64_t best = fewest;
   double least = 0;
-  for (std::int64_t i = 1; i <= most; ++i) {
+  for (std::int64_t i = fewest; i <= most; ++i) {
     const std::int64_t of_slice = CeilDivide(tiles, i);
     const std::int64_t turns = CeilDivide(blocks * CeilDivide(tiles, of_slice), at_once);
     const double cost = static_cast<double>(turns) * (static_cast<double>(of_slice) + kOfTile);
-    if (i == 1 || cost < least) {
+    if (i == fewest || cost < least) {
       best = CeilDivide(tiles, of_slice);
       least = cost;
     }
@@ -244,7 +259,7 @@ bool SetSlices(const Job& job, const TileShape& shape, DepthwiseLines* lines) {
   if (tiles > kMostNumber || blocks > kMostNumber) {
     return false;
   }
-  lines->slices = SlicesOf(*lines, blocks, tiles);
+  lines->slices = SlicesOf(*lines, blocks, tiles, FewestSlices(job, shape, tiles));
   lines->blocks = lines->slices * blocks;
   arguments.tap_tiles = DivisorOf(tap_tiles);
   arguments.channels = DivisorOf(problem.x_channels);
