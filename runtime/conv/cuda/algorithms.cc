@@ -143,6 +143,7 @@ class RecordingSpace final : public internal::SearchSpace {
     return candidates;
   }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return space_.IsSlowToList(batch); }
+  [[nodiscard]] bool IsPromising(int batch) const override { return space_.IsPromising(batch); }
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override { return space_.Build(id); }
   Result<double> Check(Plan& plan) override { return space_.Check(plan); }
   bool Relax(bool lacks_memory) override { return space_.Relax(lacks_memory); }

@@ -112,10 +112,11 @@ class ConvAlgorithms {
   Result<std::size_t> WorkspaceOf(const std::string& name);
 
   /// Best returns the algorithm to take under the context's policies, but in this search mode: for
-  /// kBenchmark the fastest by timing, for kHeuristic the first by heuristics, for kDefault the
-  /// first deterministic one. Its output has been compared with another computation of the same, as
-  /// exactly as the mode asks (docs/cuda.md). It waits for the context's stream, and is refused
-  /// while that is captured into a CUDA graph.
+  /// kBenchmark the fastest by timing, for kHeuristic the quickest of a few that heuristics put
+  /// first (ContextOptions::first_choice_seconds), for kDefault the first deterministic one. Its
+  /// output has been compared with another computation of the same, as exactly as the mode asks
+  /// (docs/cuda.md). It waits for the context's stream, and is refused while that is captured into
+  /// a CUDA graph.
   Result<ConvAlgorithm> Best(SearchMode mode, const WorkspaceLimit& limit);
 
   /// Run tries the algorithms in order until one runs, and returns its name. Where one fails, also
