@@ -122,18 +122,14 @@ class BriefLook {
   BriefLook(SearchSpace& space, const SearchPolicy& policy, Selected* selected)
       : space_(space), policy_(policy), reporter_(space, policy), selected_(selected) {}
 
-  void Run() {
-    Looks looks(space_, policy_, selected_);
+  void Run(std::optional<Candidate> candidate, Looks* looks) {
     // Where a run takes milliseconds, more depends on the choice.
     constexpr double kRuns = 4;
     const double seconds =
         policy_.first_choice_seconds + (kRuns * selected_->decision.milliseconds / 1e3);
-    while (reporter_.seconds() < seconds) {
-      const std::optional<Candidate> candidate = looks.Next();
-      if (!candidate) {
-        break;
-      }
+    while (candidate) {
       TimeOne(*candidate);
+      candidate = reporter_.seconds() < seconds ? looks->Next() : std::nullopt;
     }
     NoteForms();
     TakeQuickest();
@@ -243,6 +239,11 @@ void RaceOthers(SearchSpace& space, const SearchPolicy& policy, Selected* select
 }  // namespace
 
 void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* selected) {
+  Looks looks(space, policy, selected);
+  std::optional<Candidate> other = looks.Next();
+  if (!other) {
+    return;
+  }
   constexpr double kSlow = 5;  // milliseconds
   constexpr double kNothingIs = std::numeric_limits<double>::infinity();
   Result<double> milliseconds = space.Time(*selected->plan);
@@ -257,7 +258,7 @@ void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* sele
   if (is_slow) {
     RaceOthers(space, policy, selected);
   } else {
-    BriefLook(space, policy, selected).Run();
+    BriefLook(space, policy, selected).Run(std::move(other), &looks);
   }
 }
 

@@ -583,6 +583,13 @@ TEST(Selection, ALookLeavesWhatIsInexactSlowOrCompiled) {
   EXPECT_EQ(space.built, std::vector<std::string>{"first"});
 }
 
+TEST(Selection, ALookTimesNothingWhereThereAreNoOthers) {
+  FakeSpace space({{Good("only", 9), WithNotes("last", {.last_resort = true})}});
+  space.is_large = true;
+  EXPECT_EQ(Choice(space, Looking()), "only");
+  EXPECT_TRUE(space.timed.empty());
+}
+
 TEST(Selection, ALookKeepsTheFirstOfThoseThatAreAlike) {
   FakeSpace space({{Good("first", 1), Good("hardly", 0.98)}});
   EXPECT_EQ(Choice(space, Looking()), "first");
