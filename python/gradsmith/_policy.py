@@ -56,9 +56,9 @@ class Context:
     """Most bytes of workspace that a call may take."""
 
     search_mode: SearchMode | None = None
-    """How a kernel is chosen. "default": a fixed deterministic choice. "heuristic": what an earlier search
-    remembered, otherwise the quickest of a few that heuristics put first. "benchmark": the fastest, timed once. None: what the environment variable
-    GRADSMITH_SEARCH_MODE says, otherwise "heuristic"."""
+    """How a kernel is chosen. "default": a fixed deterministic choice. "heuristic": what an earlier search remembered,
+    otherwise the quickest of a few that heuristics put first. "benchmark": the fastest, timed once. None: what the
+    environment variable GRADSMITH_SEARCH_MODE says, otherwise "heuristic"."""
 
     search_budget_seconds: float = 10.0
     """For "benchmark": after so many seconds no further kernel is tried on a problem."""

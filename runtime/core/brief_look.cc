@@ -23,11 +23,11 @@ namespace {
 /// `hopeless`. An error where a run fails.
 Result<double> QuickestOfFew(SearchSpace& space, Plan& plan, double hopeless) {
   constexpr double kLoading = 20;  // milliseconds: what loading may make of a quick run
-  const Result<double> first = space.Time(plan);
+  Result<double> first = space.Time(plan);
   if (!first.ok() || *first > hopeless + kLoading) {
     return first;
   }
-  const Result<double> second = space.Time(plan);
+  Result<double> second = space.Time(plan);
   if (!second.ok() || *second > hopeless) {
     return second;
   }

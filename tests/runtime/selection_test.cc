@@ -554,7 +554,7 @@ TEST(Selection, ALookTriesTheBestOfEachSourceFirst) {
 
 TEST(Selection, ALookEndsWithItsTime) {
   FakeSpace space({{Good("first", 1), Good("a", 0.9), Good("b", 0.8), Good("c", 0.1)}});
-  space.time_taken = 0.002;  // three runs of each
+  space.time_taken = 0.002;                       // three runs of each
   ASSERT_EQ(Choice(space, Looking(0.007)), "b");  // and four runs of the first
   EXPECT_EQ(space.built, (std::vector<std::string>{"first", "a", "b"}));
 }

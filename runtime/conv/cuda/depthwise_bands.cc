@@ -152,8 +152,8 @@ struct Tensors {
     to = TensorOf(task, result, !IsFilter(task) && is_long ? 2 * vector : vector, has_images);
   }
 
-  Tensor from;
-  Tensor to;
+  Tensor from{};
+  Tensor to{};
 };
 
 /// The most that windows of the source begin before the first tap of their first result.
@@ -214,7 +214,8 @@ bool SetTaps(const Task& task, const Tensors& tensors, int rows, Arguments* p) {
   const int of_block =
       IsFilter(task) ? depthwise_bands::kWindows : depthwise_bands::kBlockBytes / size;
   const int together = IsFilter(task) && rows == 1 ? depthwise_bands::kBlocksOfRow : 1;
-  p->blocks = static_cast<int>(CeilDivide(met, of_block * together)) * together;
+  const std::int64_t of_blocks = std::int64_t{of_block} * together;
+  p->blocks = static_cast<int>(CeilDivide(met, of_blocks)) * together;
   p->zeros = (kWindow - 1) * (p->step_across + 1);
   // The second copy of a row of a band is in other banks than the first one.
   constexpr int kVector = 8;
