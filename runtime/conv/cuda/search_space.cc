@@ -258,13 +258,16 @@ bool ConvSearchSpace::IsSlowToList(int batch) const {
 }
 
 /// Of the legacy API and cuDNN's fallback list the quickest come by exception, and listing takes up
-/// to 15 ms. What comes last is our own, of which depthwise ones may be.
+/// to 15 ms. What comes last is our own, for any problem or for special ones.
 bool ConvSearchSpace::IsPromising(int batch) const {
   if (IsOfPart(batch)) {
     return part_->IsPromising(batch - BatchesOfWhole());
   }
   if (batch == batches() - 1) {
-    return task_.problem.group > 1 && task_.problem.group == task_.problem.x_channels;
+    const Form* const as_it_is = AsItIs();
+    const bool is_depthwise =
+        task_.problem.group > 1 && task_.problem.group == task_.problem.x_channels;
+    return is_depthwise || (as_it_is != nullptr && (ImagesOf(*as_it_is) || PlanesOf(*as_it_is)));
   }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
   return batch == 0 || place < 2;
