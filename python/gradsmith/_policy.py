@@ -39,7 +39,8 @@ class Context:
     """
 
     deterministic: bool | None = None
-    """Only kernels that give the same bits each time. None: for double only."""
+    """Only kernels that give the same bits each time. None: for double only. Where it is True the kernel is not chosen
+    by a clock either, unless search_mode is "benchmark"."""
 
     allow_tf32: bool = False
     """Float may be multiplied in TF32: 10 bits of mantissa, and faster."""
@@ -64,8 +65,9 @@ class Context:
     """For "benchmark": after so many seconds no further kernel is tried on a problem."""
 
     first_choice_seconds: float = 0.008
-    """For "heuristic": for so long other kernels are timed beside the first by heuristics when a problem is new,
-    longer where that takes more than 5 ms; 0 takes the first, whatever the clock says."""
+    """For "heuristic": when a problem is new, other kernels are timed beside the first by heuristics, and no further one
+    is begun after so many seconds and four runs of the first; longer where that takes more than 5 ms. With 0, and where
+    `deterministic` is True, the first is taken, by no clock."""
 
     cache: str | os.PathLike[str] | None = None
     """The file in which choices of kernels are kept across processes; "off": kept for this process alone. Contexts of

@@ -19,9 +19,10 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// The quicker of two runs, as the first of a plan loads its code; of three where that is not
-/// `hopeless`. An error where a run fails.
-Result<double> QuickestOfFew(SearchSpace& space, Plan& plan, double hopeless) {
+/// The quicker of two runs, as the first of a plan loads its code, or their mean where times vary;
+/// of one where that is surely `hopeless`. An error where a run fails.
+Result<double>
+TimeOfFew(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double hopeless) {
   constexpr double kLoading = 20;  // milliseconds: what loading may make of a quick run
   Result<double> first = space.Time(plan);
   if (!first.ok() || *first > hopeless + kLoading) {
@@ -31,15 +32,18 @@ Result<double> QuickestOfFew(SearchSpace& space, Plan& plan, double hopeless) {
   if (!second.ok() || *second > hopeless) {
     return second;
   }
-  const Result<double> third = space.Time(plan);
-  return third.ok() ? Result<double>(std::min(*second, *third)) : third;
+  Result<double> third = space.Time(plan);
+  if (!third.ok()) {
+    return third;
+  }
+  return notes.varies ? (*second + *third) / 2 : std::min(*second, *third);
 }
 
 /// Candidates in the order in which a look tries them: the best of each promising batch as it is
 /// listed, then the second of each, and so on; then the same of the other batches.
 class Looks {
  public:
-  Looks(SearchSpace& space, const SearchPolicy& policy, Selected* selected)
+  Looks(SearchSpace& space, const SearchPolicy& policy, const Selected& selected)
       : space_(space), policy_(policy), selected_(selected) {}
 
   /// Nothing where there are no more.
@@ -63,12 +67,29 @@ class Looks {
     }
   }
 
+  /// How many are listed and not taken.
+  [[nodiscard]] int left() const {
+    std::size_t left = 0;
+    for (const std::vector<Candidate>& rank : ranks_) {
+      left += rank.size();
+    }
+    return static_cast<int>(left);
+  }
+
+  /// What is noted of the first choice, where that was listed.
+  [[nodiscard]] const CandidateNotes& of_first() const { return of_first_; }
+
  private:
+  /// What the policy does not allow was told of when the first was chosen, or is of no interest.
   void List(int batch) {
     if (space_.IsSlowToList(batch) || space_.IsPromising(batch) != lists_promising_) {
       return;
     }
-    std::vector<Candidate> listed = Allowed(space_, batch, policy_, &selected_->rejections);
+    std::vector<Rejection> rejections;
+    std::vector<Candidate> listed = Allowed(space_, batch, policy_, &rejections);
+    for (const Candidate& candidate : listed) {
+      of_first_ = candidate.id == selected_.decision.id ? candidate.notes : of_first_;
+    }
     std::erase_if(listed, [&](const Candidate& candidate) { return !IsWorthALook(candidate); });
     Keep(std::move(listed));
   }
@@ -78,9 +99,9 @@ class Looks {
   [[nodiscard]] bool IsWorthALook(const Candidate& candidate) const {
     const CandidateNotes& notes = candidate.notes;
     const auto is_tried = [&](const std::string& id) { return id == candidate.id; };
-    return !is_tried(selected_->decision.id) && !notes.transforms && !notes.slow &&
+    return !is_tried(selected_.decision.id) && !notes.transforms && !notes.slow &&
            !notes.last_resort && !notes.runtime_compiled &&
-           std::ranges::none_of(selected_->rejections, is_tried, &Rejection::id);
+           std::ranges::none_of(selected_.rejections, is_tried, &Rejection::id);
   }
 
   /// Engines rank by their places in the batch, their further knobs and fallbacks later.
@@ -103,46 +124,53 @@ class Looks {
 
   SearchSpace& space_;
   const SearchPolicy& policy_;
-  Selected* selected_;
+  const Selected& selected_;
   int batch_ = 0;
   bool lists_promising_ = true;
+  CandidateNotes of_first_;
   std::vector<std::vector<Candidate>> ranks_;
 };
 
-/// What was timed and may be taken.
+/// What was timed; its plan is kept where it may be taken.
 struct Timed {
   Candidate candidate;
   std::unique_ptr<Plan> plan;
   double milliseconds = 0;
 };
 
-/// A look at others beside the first choice, which took so many milliseconds.
+/// A look at others beside the first choice, whose time is known.
 class BriefLook {
  public:
-  BriefLook(SearchSpace& space, const SearchPolicy& policy, Selected* selected)
-      : space_(space), policy_(policy), reporter_(space, policy), selected_(selected) {}
+  /// So many candidates were tried before.
+  BriefLook(SearchSpace& space, const SearchPolicy& policy, int tried, Selected* selected)
+      : space_(space),
+        policy_(policy),
+        reporter_(space, policy),
+        first_(selected->decision),
+        selected_(selected),
+        tried_(tried) {}
 
   void Run(std::optional<Candidate> candidate, Looks* looks) {
     // Where a run takes milliseconds, more depends on the choice.
     constexpr double kRuns = 4;
-    const double seconds =
-        policy_.first_choice_seconds + (kRuns * selected_->decision.milliseconds / 1e3);
+    const double seconds = policy_.first_choice_seconds + (kRuns * first_.milliseconds / 1e3);
     while (candidate) {
-      TimeOne(*candidate);
+      TimeOne(std::move(*candidate), looks->left());
       candidate = reporter_.seconds() < seconds ? looks->Next() : std::nullopt;
     }
-    NoteForms();
     TakeQuickest();
+    selected_->decision.of_other_forms = OfOtherForms();
   }
 
  private:
-  void TimeOne(const Candidate& candidate) {
+  void TimeOne(Candidate candidate, int left) {
+    constexpr double kHopeless = 1.2;
     std::vector<Rejection>& rejections = selected_->rejections;
     const std::size_t rejected = rejections.size();
     std::unique_ptr<Plan> plan = Build(space_, candidate, policy_, &rejections);
     double milliseconds = 0;
     if (plan != nullptr) {
-      const Result<double> timed = QuickestOfFew(space_, *plan, kHopeless * best_milliseconds());
+      const Result<double> timed = TimeOfFew(space_, candidate.notes, *plan, kHopeless * best_);
       milliseconds = timed.ok() ? *timed : 0;
       if (!timed.ok()) {
         rejections.push_back(Rejected(candidate, timed.status()));
@@ -151,45 +179,19 @@ class BriefLook {
     ++tried_;
     reporter_.Report(
         candidate, milliseconds, rejections.size() > rejected ? rejections.back().reason : "",
-        tried_, tried_, *selected_);
+        tried_, tried_ + left, *selected_);
     if (milliseconds > 0) {
-      timed_.push_back({candidate, std::move(plan), milliseconds});
+      best_ = std::min(best_, milliseconds);
+      plan = milliseconds < kFaster * first_.milliseconds ? std::move(plan) : nullptr;
+      timed_.push_back({std::move(candidate), std::move(plan), milliseconds});
     }
   }
 
-  [[nodiscard]] double best_milliseconds() const {
-    double best = selected_->decision.milliseconds;
-    for (const Timed& timed : timed_) {
-      best = std::min(best, timed.milliseconds);
-    }
-    return best;
-  }
-
-  /// The quickest of each form, the first choice among them, and not those far behind.
-  void NoteForms() {
-    constexpr double kFarBehind = 2;
-    const Decision& first = selected_->decision;
-    std::map<std::string, std::pair<double, std::string>> of_forms;
-    of_forms[std::string(CandidateName::Parse(first.id).form)] = {first.milliseconds, first.id};
-    for (const Timed& timed : timed_) {
-      const std::pair<double, std::string> found = {timed.milliseconds, timed.candidate.id};
-      const auto [place, is_new] = of_forms.try_emplace(timed.candidate.form, found);
-      place->second = std::min(place->second, found);
-    }
-    for (const auto& [form, quickest] : of_forms) {
-      if (quickest.first < kFarBehind * best_milliseconds()) {
-        of_other_forms_.push_back(quickest.second);
-      }
-    }
-  }
-
-  /// The quickest whose output is right.
+  /// The quickest whose output is right; what is wrong is forgotten.
   void TakeQuickest() {
     std::ranges::stable_sort(timed_, {}, &Timed::milliseconds);
-    for (Timed& timed : timed_) {
-      if (timed.milliseconds >= kFaster * selected_->decision.milliseconds) {
-        break;
-      }
+    while (!timed_.empty() && timed_.front().plan != nullptr) {
+      Timed& timed = timed_.front();
       if (const std::optional<double> error =
               Checked(space_, timed.candidate, *timed.plan, &selected_->rejections)) {
         selected_->decision = {
@@ -199,24 +201,52 @@ class BriefLook {
             .milliseconds = timed.milliseconds,
             .error = *error};
         selected_->plan = std::move(timed.plan);
-        break;
+        reporter_.Report(timed.candidate, timed.milliseconds, "", tried_, tried_, *selected_);
+        return;
+      }
+      reporter_.Report(
+          timed.candidate, timed.milliseconds, selected_->rejections.back().reason, tried_, tried_,
+          *selected_);
+      timed_.erase(timed_.begin());
+    }
+  }
+
+  /// The quickest of each form but the choice's, the first choice among them, and none that is far
+  /// behind.
+  [[nodiscard]] std::vector<std::string> OfOtherForms() const {
+    constexpr double kFarBehind = 2;
+    std::map<std::string, std::pair<double, std::string>> of_forms;
+    of_forms[FormOf(first_.id)] = {first_.milliseconds, first_.id};
+    for (const Timed& timed : timed_) {
+      const std::pair<double, std::string> found = {timed.milliseconds, timed.candidate.id};
+      const auto [place, is_new] = of_forms.try_emplace(timed.candidate.form, found);
+      place->second = std::min(place->second, found);
+    }
+    of_forms.erase(FormOf(selected_->decision.id));
+    std::vector<std::string> ids;
+    for (const auto& [form, quickest] : of_forms) {
+      if (quickest.first < kFarBehind * selected_->decision.milliseconds) {
+        ids.push_back(quickest.second);
       }
     }
-    std::erase(of_other_forms_, selected_->decision.id);
-    selected_->decision.of_other_forms = std::move(of_other_forms_);
+    return ids;
+  }
+
+  static std::string FormOf(const std::string& id) {
+    return std::string(CandidateName::Parse(id).form);
   }
 
   /// By less it is chance, and what heuristics put first is the better guess.
   static constexpr double kFaster = 0.97;
-  static constexpr double kHopeless = 1.2;
 
   SearchSpace& space_;
   const SearchPolicy& policy_;
   Reporter reporter_;
+  Decision first_;
   Selected* selected_;
-  int tried_ = 0;
+  int tried_;
+  double best_ = first_.milliseconds;
   std::vector<Timed> timed_;
-  std::vector<std::string> of_other_forms_;
 };
 
 /// Leaves time to look at others in a race.
@@ -231,15 +261,18 @@ void RaceOthers(SearchSpace& space, const SearchPolicy& policy, Selected* select
            (candidate.notes.runtime_compiled && milliseconds < kWorthCompiling);
   });
   SearchPolicy quick = policy;
-  quick.budget_seconds = std::min(kRuns * milliseconds / 1e3, kMostSeconds);
-  Race(space, quick, selected).Run(candidates);
+  quick.budget_seconds =
+      std::max(policy.first_choice_seconds, std::min(kRuns * milliseconds / 1e3, kMostSeconds));
+  Race race(space, quick, selected);
+  race.Run(candidates);
   selected->decision.mode = policy.mode;
+  selected->decision.of_other_forms = race.OfOtherForms();
 }
 
 }  // namespace
 
-void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* selected) {
-  Looks looks(space, policy, selected);
+void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, int tried, Selected* selected) {
+  Looks looks(space, policy, *selected);
   std::optional<Candidate> other = looks.Next();
   if (!other) {
     return;
@@ -249,7 +282,7 @@ void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* sele
   Result<double> milliseconds = space.Time(*selected->plan);
   const bool is_slow = space.IsLarge() && milliseconds.ok() && *milliseconds >= kSlow;
   if (milliseconds.ok() && !is_slow) {
-    milliseconds = QuickestOfFew(space, *selected->plan, kNothingIs);
+    milliseconds = TimeOfFew(space, looks.of_first(), *selected->plan, kNothingIs);
   }
   if (!milliseconds.ok()) {
     return;
@@ -258,7 +291,7 @@ void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, Selected* sele
   if (is_slow) {
     RaceOthers(space, policy, selected);
   } else {
-    BriefLook(space, policy, selected).Run(std::move(other), &looks);
+    BriefLook(space, policy, tried, selected).Run(std::move(other), &looks);
   }
 }
 

@@ -42,6 +42,11 @@ bool IsDeterministic(const Context& context, DataType type) {
   return context.options().deterministic.value_or(type == DataType::kDouble);
 }
 
+double FirstChoiceSeconds(const Context& context) {
+  const ContextOptions& options = context.options();
+  return options.deterministic.value_or(false) ? 0 : options.first_choice_seconds;
+}
+
 SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspace_limit) {
   SearchPolicy policy;
   policy.mode = context.search_mode();
@@ -51,7 +56,7 @@ SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspa
   policy.exact_padding = context.options().exact_padding;
   policy.workspace_limit = LimitBucket(workspace_limit);
   policy.budget_seconds = context.options().search_budget_seconds;
-  policy.first_choice_seconds = context.options().first_choice_seconds;
+  policy.first_choice_seconds = FirstChoiceSeconds(context);
   policy.on_progress = context.options().on_search_progress;
   return policy;
 }

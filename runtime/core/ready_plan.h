@@ -50,6 +50,10 @@ std::size_t LimitBucket(std::size_t limit);
 /// IsDeterministic returns whether same inputs have to give the same bits: by default for double.
 bool IsDeterministic(const Context& context, DataType type);
 
+/// FirstChoiceSeconds returns for how long the first candidate of a new problem may be timed beside
+/// others: not at all where the caller asks for the same bits each time.
+double FirstChoiceSeconds(const Context& context);
+
 /// PolicyOf returns what a search for a context respects.
 SearchPolicy PolicyOf(const Context& context, DataType type, std::size_t workspace_limit);
 

@@ -49,11 +49,11 @@ int Postponement(const Candidate& candidate) {
   return candidate.notes.transforms ? 1 : 0;
 }
 
-Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
+/// Counts those that it has tried.
+Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy, int* tried) {
   Selected selected;
   std::vector<Candidate> postponed;
   const Reporter reporter(space, policy);
-  int tried = 0;
   int listed = 0;
   const auto take = [&](const Candidate& candidate) {
     std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
@@ -66,7 +66,8 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy) {
     }
     const bool is_taken = selected.plan != nullptr;
     reporter.Report(
-        candidate, 0, is_taken ? "" : selected.rejections.back().reason, ++tried, listed, selected);
+        candidate, 0, is_taken ? "" : selected.rejections.back().reason, ++*tried, listed,
+        selected);
     return is_taken;
   };
   for (int batch = 0; batch < space.batches(); ++batch) {
@@ -105,11 +106,12 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
 }
 
 Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy) {
-  Result<Selected> selected = TakeFirst(space, policy);
+  int tried = 0;
+  Result<Selected> selected = TakeFirst(space, policy, &tried);
   // The default's choice is the same on every run: it goes by no clock.
   const bool may_look = policy.mode == SearchMode::kHeuristic && policy.first_choice_seconds > 0;
   if (selected.ok() && may_look) {
-    LookAtOthers(space, policy, &*selected);
+    LookAtOthers(space, policy, tried, &*selected);
   }
   return selected;
 }

@@ -50,7 +50,8 @@ void AddPolicy(const Context& context, DataType type, int family_revision, Probl
   key->Add(
       (internal::IsDeterministic(context, type) ? 1 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
-      (context.options().allow_reduced_accuracy ? 8 : 0));
+      (context.options().allow_reduced_accuracy ? 8 : 0) +
+      (internal::FirstChoiceSeconds(context) > 0 ? 0 : 32));
   key->Add(static_cast<std::int64_t>(internal::LimitBucket(context.options().workspace_limit)));
   key->Add(internal::SearchFingerprint(family_revision));
 }

@@ -110,7 +110,8 @@ void AddPolicy(
       (IsDeterministic(context, type) ? 1 : 0) + (context.options().allow_tf32 ? 2 : 0) +
       (context.search_mode() == SearchMode::kDefault ? 4 : 0) +
       (context.options().allow_reduced_accuracy ? 8 : 0) +
-      (context.options().exact_padding ? 16 : 0));
+      (context.options().exact_padding ? 16 : 0) +
+      (internal::FirstChoiceSeconds(context) > 0 ? 0 : 32));
   key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
   for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
     key->Add(word);

@@ -583,6 +583,34 @@ TEST(Selection, ALookLeavesWhatIsInexactSlowOrCompiled) {
   EXPECT_EQ(space.built, std::vector<std::string>{"first"});
 }
 
+TEST(Selection, ALookGoesByTheMeanWhereTimesVary) {
+  const auto varying = [](const std::string& id, std::vector<double> times) {
+    Engine engine = WithNotes(id, {.varies = true});
+    engine.times = std::move(times);
+    return engine;
+  };
+  FakeSpace space({{varying("steady", {1, 1, 1}), varying("lucky", {2, 0.9, 1.2})}});
+  EXPECT_EQ(Choice(space, Looking()), "steady");
+}
+
+TEST(Selection, ALookReportsWhatItTriesAndTakes) {
+  Engine wrong = Good("wrong", 0.2);
+  wrong.check_error = "is off";
+  FakeSpace space({{Good("first", 1), wrong, Good("better", 0.5), Good("slower", 2)}});
+  SearchPolicy policy = Looking();
+  std::vector<std::string> told;
+  policy.on_progress = [&](const SearchProgress& progress) {
+    told.push_back(
+        std::to_string(progress.tried) + " " + progress.candidate +
+        (progress.rejection.empty() ? "" : " " + progress.rejection) + ", best " + progress.best);
+  };
+  ASSERT_EQ(Choice(space, policy), "better");
+  EXPECT_EQ(
+      told, (std::vector<std::string>{
+                "1 first, best first", "2 wrong, best first", "3 better, best first",
+                "4 slower, best first", "4 wrong is off, best first", "4 better, best better"}));
+}
+
 TEST(Selection, ALookTimesNothingWhereThereAreNoOthers) {
   FakeSpace space({{Good("only", 9), WithNotes("last", {.last_resort = true})}});
   space.is_large = true;
@@ -615,12 +643,15 @@ TEST(Selection, ALookNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
     engine.candidate.form = form;
     return engine;
   };
+  Engine wrong = in_form("packed ", "own/wrong", 0.4);
+  wrong.check_error = "is off";
   FakeSpace space(
       {{in_form("", "own/first", 1), in_form("nhwc ", "own/a", 0.5), in_form("nhwc ", "own/b", 0.6),
-        in_form("packed ", "own/c", 0.8), in_form("padded8 ", "own/d", 3)}});
+        in_form("packed ", "own/c", 0.8), in_form("padded8 ", "own/d", 3), wrong}});
   const Result<Selected> selected = Select(space, Looking());
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "nhwc own/a");
+  EXPECT_EQ(WhyNot(selected->rejections, "packed own/wrong"), "is off");
   EXPECT_EQ(selected->decision.of_other_forms, (std::vector<std::string>{"packed own/c"}));
 }
 

@@ -116,12 +116,14 @@ std::unique_ptr<CallPlan> PlanInOrder(const Call& call, Order order) {
   return std::make_unique<CallPlan>(std::move(parts), call.sums, call.shared, order);
 }
 
-/// Without timing. Side by side costs memory.
+/// Without a search no more memory is taken for going side by side.
+constexpr std::size_t kMostForSideBySide = std::size_t{256} << 20U;
+
+/// Without timing.
 std::unique_ptr<CallPlan> PlanByRule(const Call& call) {
-  constexpr std::size_t kMostForIt = std::size_t{256} << 20U;
   if (!call.tasks.empty() && ArePromisingSideBySide(call.problem())) {
     std::unique_ptr<CallPlan> aside = PlanInOrder(call, Order::kSideBySide);
-    if (aside->workspace() <= call.limit() && aside->extra_workspace() <= kMostForIt) {
+    if (aside->workspace() <= call.limit() && aside->extra_workspace() <= kMostForSideBySide) {
       return aside;
     }
   }
@@ -183,10 +185,15 @@ class TogetherSpace final : public internal::SearchSpace {
     const auto add_id = [&](const std::string& id) {
       candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
     };
+    const bool may_be_aside =
+        policy_.mode == SearchMode::kBenchmark ||
+        PlanInOrder(call_, Order::kSideBySide)->extra_workspace() <= kMostForSideBySide;
     const auto add = [&](const std::string& first, const std::string& second) {
       const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
       for (const Order order : {likely_, other}) {
-        add_id(NameOf(order).append(first).append(kAnd).append(second));
+        if (order == Order::kInTurn || may_be_aside) {
+          add_id(NameOf(order).append(first).append(kAnd).append(second));
+        }
       }
     };
     const OnePass one_pass = InOnePass(call_);
@@ -537,7 +544,7 @@ bool MayChoose(const Call& call) {
       cuda::IsCapturing(static_cast<CUstream>(call.context.options().stream))) {
     return false;
   }
-  return call.context.options().first_choice_seconds > 0 || InOnePass(call).is_promising;
+  return internal::FirstChoiceSeconds(call.context) > 0 || InOnePass(call).is_promising;
 }
 
 /// The plan for a call that is remembered, or that timing makes where that is allowed.

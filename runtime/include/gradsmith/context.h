@@ -84,7 +84,8 @@ struct ContextOptions {
 
   /// A cudaStream_t (CUstream) of the device; null is its default stream.
   void* stream = nullptr;
-  /// Only kernels that give the same bits each time. Unset: for double only.
+  /// Only kernels that give the same bits each time. Unset: for double only. Where it is set to
+  /// true the kernel is not chosen by a clock either, unless search_mode is kBenchmark.
   std::optional<bool> deterministic = {};
   /// Float may be multiplied in TF32: 10 bits of mantissa, and faster.
   bool allow_tf32 = false;
@@ -100,9 +101,10 @@ struct ContextOptions {
   /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from
   /// when the first has loaded its code.
   double search_budget_seconds = 10;
-  /// For kHeuristic: for so long other kernels are timed beside the first by heuristics when a
-  /// problem is new, longer where that takes more than 5 ms; 0 takes the first, whatever the clock
-  /// says.
+  /// For kHeuristic: when a problem is new, other kernels are timed beside the first by heuristics,
+  /// and no further one is begun after so many seconds and four runs of the first; longer where
+  /// that takes more than 5 ms. With 0, and where `deterministic` is set to true, the first is
+  /// taken, by no clock.
   double first_choice_seconds = 0.008;
   /// The file in which choices of kernels are kept across processes; "off": kept for this process
   /// alone. Contexts of one file share its choices. Unset: as gradsmith/cache.h says.

@@ -27,6 +27,7 @@ TEST(PolicyOf, IsTheContexts) {
   ContextOptions options = Options();
   options.search_mode = SearchMode::kBenchmark;
   options.search_budget_seconds = 3;
+  options.first_choice_seconds = 0.5;
   options.allow_tf32 = true;
   options.deterministic = true;
   const internal::SearchPolicy policy = PolicyOf(Context(options), DataType::kFloat);
@@ -35,6 +36,10 @@ TEST(PolicyOf, IsTheContexts) {
   EXPECT_TRUE(policy.allow_tf32);
   EXPECT_TRUE(policy.deterministic);
   EXPECT_EQ(policy.workspace_limit, kNoLimit);
+  // The same bits each time: no clock chooses.
+  EXPECT_EQ(policy.first_choice_seconds, 0);
+  options.deterministic = false;
+  EXPECT_EQ(PolicyOf(Context(options), DataType::kFloat).first_choice_seconds, 0.5);
 }
 
 TEST(PolicyOf, OnlyDoubleIsDeterministicByItself) {
@@ -102,6 +107,9 @@ TEST(AddPolicy, KeysTellPoliciesApart) {
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.allow_tf32 = true; }));
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.deterministic = true; }));
   EXPECT_NE(plain, key_of([](ContextOptions& options) { options.workspace_limit = 1024; }));
+  // What a clock has chosen is not taken where none is to choose.
+  EXPECT_NE(plain, key_of([](ContextOptions& options) { options.first_choice_seconds = 0; }));
+  EXPECT_EQ(plain, key_of([](ContextOptions& options) { options.first_choice_seconds = 1; }));
 }
 
 /// A choice of another card, driver, cuDNN or Gradsmith is not found, and so never used.
