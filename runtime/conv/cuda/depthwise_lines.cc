@@ -49,6 +49,7 @@ struct Job {
   Planes from;
   Planes to;
   std::int64_t tap_rows;
+  std::int64_t tap_depths;
   /// Rows of the result, of which `row_step` are computed together; runs of a phase, and phases.
   std::int64_t rows;
   std::int64_t row_step;
@@ -63,7 +64,7 @@ Job JobOf(const Task& task) {
   const Columns columns = depthwise_lines::ColumnsOf(task, from.piece);
   const std::int64_t line = CeilDivide(to.width - columns.to, columns.to_step);
   const Runs runs = depthwise_lines::RunsOf(task, depthwise_lines::PrefersLong(task, line));
-  const Axis rows = depthwise_lines::AxisOf(task.problem, 0);
+  const Axis rows = depthwise_lines::AxisOf(task.problem, depthwise_lines::kRows);
   return {
       .task = task,
       .runs = runs,
@@ -71,6 +72,7 @@ Job JobOf(const Task& task) {
       .from = from,
       .to = to,
       .tap_rows = rows.w,
+      .tap_depths = depthwise_lines::AxisOf(task.problem, depthwise_lines::kDepths).w,
       .rows = to.height - depthwise_lines::FirstRowOf(task),
       .row_step = is_data ? rows.stride : 1,
       .runs_of_line = CeilDivide(line, runs.length),
@@ -79,7 +81,7 @@ Job JobOf(const Task& task) {
 
 /// The rows of `from` that so many rows of the result meet, at most all of them.
 std::int64_t RowsRead(const Job& job, std::int64_t rows) {
-  const Axis axis = depthwise_lines::AxisOf(job.task.problem, 0);
+  const Axis axis = depthwise_lines::AxisOf(job.task.problem, depthwise_lines::kRows);
   const bool is_data = job.task.primitive == Primitive::kBackwardData;
   const std::int64_t read =
       is_data
@@ -101,8 +103,9 @@ std::int64_t SetLines(const Job& job, const BlockShape& shape, Arguments* argume
   const std::int64_t from_phases = tap_phases == 1 ? shape.phases : columns.from_step;
   const std::int64_t rows_read = RowsRead(job, shape.rows);
   const std::int64_t planes = shape.images * shape.channels;
+  const std::int64_t filter_rows = job.tap_rows * job.tap_depths;
   if (rows_read * planes > kMostElements / from_phases / positions ||
-      job.tap_rows * shape.channels > kMostElements / tap_phases / most_taps) {
+      filter_rows * shape.channels > kMostElements / tap_phases / most_taps) {
     return std::numeric_limits<std::int64_t>::max();
   }
   // Threads side by side go through runs, phases and rows as if all were one line.
@@ -130,8 +133,9 @@ std::int64_t SetLines(const Job& job, const BlockShape& shape, Arguments* argume
   to.plane_pitch = of_plane * runs.of_vector;
   arguments->tap_phase_pitch = static_cast<int>(depthwise_lines::PitchOf(runs, most_taps));
   arguments->tap_row_pitch = arguments->tap_phase_pitch * static_cast<int>(tap_phases);
+  arguments->tap_plane_pitch = arguments->tap_row_pitch * static_cast<int>(job.tap_rows);
   arguments->filter_pitch =
-      depthwise_lines::PaddedTo(runs, arguments->tap_row_pitch * job.tap_rows, 1);
+      depthwise_lines::PaddedTo(runs, arguments->tap_row_pitch * filter_rows, 1);
   arguments->from_begin = static_cast<int>(arguments->filter_pitch * shape.channels);
   const std::int64_t elements =
       std::max(arguments->from_begin + (planes * from.plane_pitch), planes * to.plane_pitch);
@@ -147,7 +151,7 @@ std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
 std::int64_t MostThreads(const Job& job) {
   const Problem& problem = job.task.problem;
   const std::int64_t all =
-      job.rows * job.phases * job.runs_of_line * problem.batch * problem.x_channels;
+      job.rows * job.phases * job.runs_of_line * job.to.depth * problem.batch * problem.x_channels;
   constexpr std::int64_t kFewest = 64;
   std::int64_t most = kThreads;
   while (most > kFewest && all < most * 4 * kMultiprocessorsOfSlices) {
@@ -282,6 +286,8 @@ std::optional<DepthwiseLines> PlanResult(const Task& task) {
   depthwise_lines::SetLanes(task, lines.threads, &arguments.to);
   arguments.taps = job.columns.taps;
   arguments.rows = depthwise_lines::RowsOf(task);
+  arguments.depths = depthwise_lines::DepthsOf(task);
+  arguments.filter_rows = DivisorOf(job.tap_rows * job.tap_depths);
   arguments.from_column = job.columns.from;
   arguments.to_column = job.columns.to;
   arguments.to_row = depthwise_lines::FirstRowOf(task);
@@ -297,6 +303,7 @@ std::optional<DepthwiseLines> PlanResult(const Task& task) {
     return DivisorOf(count);
   };
   arguments.channel_tiles = tiles(problem.x_channels, shape->channels);
+  arguments.depth_tiles = tiles(job.to.depth, 1);
   arguments.row_tiles = tiles(job.rows, shape->rows);
   arguments.run_tiles = tiles(job.runs_of_line, shape->runs);
   arguments.phase_tiles = tiles(job.phases, shape->phases);

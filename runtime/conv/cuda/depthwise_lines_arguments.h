@@ -24,12 +24,15 @@ constexpr int kMostSharedBytes = 48 * 1024 - 256;
 constexpr int kLongRun = 4;
 constexpr int kShortRun = 2;
 
-/// A tensor of dense rows. A row is read or written by pieces of `piece` elements: a power of two
-/// that divides the width, all strides and the address.
+/// A tensor of dense rows: planes of each channel, `depth` of them, of rows. A row is read or
+/// written by pieces of `piece` elements: a power of two that divides the width, all strides and
+/// the address.
 struct Planes {
   std::int64_t batch_stride;
   std::int64_t channel_stride;
+  std::int64_t depth_stride;
   std::int64_t row_stride;
+  int depth;
   int height;
   int width;
   int piece;
@@ -73,21 +76,36 @@ struct Rows {
   bool is_data;
 };
 
+/// Which planes meet: plane `d` of the result, or of y for the filter's gradient, and tap plane `i`
+/// meet plane d * step - pad + i * dilation; where the result is x, those of y of which this is d.
+struct Depths {
+  cuda::Divisor step;
+  int taps;
+  int pad;
+  int dilation;
+  bool is_data;
+};
+
 /// For forward and backward data: `from` is combined to `to`. A block has `runs` runs of each of
-/// the result's lines, and as many planes as images times channels.
+/// the result's lines, and as many planes as images times channels, at the
+/// same depth: planes of `from` are copied one after the other.
 struct Arguments {
   Lines from;
   Lines to;
   Taps taps;
   Rows rows;
+  Depths depths;
   /// The columns that the first positions of the first phase are.
   int from_column;
   int to_column;
   int to_row;
   cuda::Divisor runs;
-  /// In shared memory, of the taps of a line, a row and a filter.
+  /// The rows of a filter's taps in all of its planes.
+  cuda::Divisor filter_rows;
+  /// In shared memory, of the taps of a line, a row, a plane and a filter.
   int tap_phase_pitch;
   int tap_row_pitch;
+  int tap_plane_pitch;
   int filter_pitch;
   /// Where lines begin there.
   int from_begin;
@@ -99,6 +117,7 @@ struct Arguments {
   cuda::Divisor phase_tiles;
   cuda::Divisor run_tiles;
   cuda::Divisor row_tiles;
+  cuda::Divisor depth_tiles;
   cuda::Divisor channel_tiles;
 };
 
@@ -109,9 +128,10 @@ struct FilterArguments {
   Lines y;
   Taps taps;
   Rows rows;
+  Depths depths;
   int x_column;
   /// Runs of a line of taps; items are these of all lines of a block's taps, of which there are
-  /// `tap_rows_of_block` rows.
+  /// `tap_rows_of_block` rows of a plane.
   cuda::Divisor runs;
   cuda::Divisor items;
   int tap_rows_of_block;
@@ -123,10 +143,12 @@ struct FilterArguments {
   int batch;
   cuda::Divisor channels;
   cuda::Divisor tap_tiles;
+  cuda::Divisor tap_depths;
   /// The tiles of a channel, phases fastest, and those of a slice.
   cuda::Divisor phase_tiles;
   cuda::Divisor run_tiles;
   cuda::Divisor row_tiles;
+  cuda::Divisor depth_tiles;
   std::uint32_t tiles;
   std::uint32_t tiles_of_slice;
 };

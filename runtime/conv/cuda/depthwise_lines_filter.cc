@@ -25,6 +25,7 @@ struct Job {
   Planes x{};
   Planes y{};
   Axis rows;
+  std::int64_t tap_depths = 0;
   /// Runs of taps of a line, and of all lines of a row of taps.
   std::int64_t tap_runs = 0;
   std::int64_t row_items = 0;
@@ -53,7 +54,8 @@ Job JobOf(const Task& task) {
       .columns = columns,
       .x = x,
       .y = y,
-      .rows = AxisOf(task.problem, 0),
+      .rows = AxisOf(task.problem, kRows),
+      .tap_depths = AxisOf(task.problem, kDepths).w,
       .tap_runs = tap_runs,
       .row_items = tap_runs * columns.taps.phases.divisor,
       .runs_of_line = CeilDivide(CeilDivide(y.width, columns.to_step), runs.length),
@@ -251,21 +253,23 @@ bool SetSlices(const Job& job, const TileShape& shape, DepthwiseLines* lines) {
     tiles = tiles > kMostNumber / counted ? kMostNumber + 1 : tiles * counted;
     return DivisorOf(counted);
   };
+  arguments.depth_tiles = count(job.y.depth, 1);
   arguments.row_tiles = count(job.y.height, shape.rows);
   arguments.run_tiles = count(job.runs_of_line, shape.segments * shape.segment);
   arguments.phase_tiles = count(job.phases, shape.phases);
   const std::int64_t tap_tiles = CeilDivide(job.rows.w, shape.tap_rows);
-  const std::int64_t blocks = problem.x_channels * tap_tiles;
+  const std::int64_t blocks = problem.x_channels * tap_tiles * job.tap_depths;
   if (tiles > kMostNumber || blocks > kMostNumber) {
     return false;
   }
   lines->slices = SlicesOf(*lines, blocks, tiles, FewestSlices(job, shape, tiles));
   lines->blocks = lines->slices * blocks;
   arguments.tap_tiles = DivisorOf(tap_tiles);
+  arguments.tap_depths = DivisorOf(job.tap_depths);
   arguments.channels = DivisorOf(problem.x_channels);
   arguments.tiles = static_cast<std::uint32_t>(tiles);
   arguments.tiles_of_slice = static_cast<std::uint32_t>(CeilDivide(tiles, lines->slices));
-  const std::int64_t taps = job.rows.w * job.columns.taps.columns.divisor;
+  const std::int64_t taps = job.tap_depths * job.rows.w * job.columns.taps.columns.divisor;
   lines->workspace = static_cast<std::size_t>(lines->slices * problem.x_channels * taps) *
                      static_cast<std::size_t>(kVectorBytes / job.runs.of_vector);
   return lines->blocks <= kMostNumber;
@@ -295,6 +299,7 @@ std::optional<DepthwiseLines> PlanFilter(const Task& task) {
   SetLanes(task, lines.threads, &arguments.y);
   arguments.taps = job.columns.taps;
   arguments.rows = RowsOf(task);
+  arguments.depths = DepthsOf(task);
   arguments.x_column = job.columns.from;
   arguments.runs = DivisorOf(job.tap_runs);
   arguments.items = DivisorOf(shape.tap_rows * job.row_items);

@@ -40,8 +40,8 @@ int Modulo(std::int64_t number, std::int64_t by) {
 
 }  // namespace
 
-Axis AxisOf(const Problem& problem, int axis) {
-  const int missing = 2 - problem.spatial_rank;
+Axis AxisOf(const Problem& problem, SpatialAxis axis) {
+  const int missing = 3 - problem.spatial_rank;
   Axis found = axis < missing ? Axis() : problem.axes.at(axis - missing);
   found.dilation = found.w > 1 ? found.dilation : 1;
   return found;
@@ -49,17 +49,18 @@ Axis AxisOf(const Problem& problem, int axis) {
 
 bool MakesLines(const Task& task) {
   const Problem& problem = task.problem;
-  bool fits = problem.spatial_rank <= 2 && problem.group == problem.x_channels &&
+  bool fits = problem.spatial_rank <= 3 && problem.group == problem.x_channels &&
               problem.group == problem.y_channels && IsContiguous(problem, kW) &&
               problem.batch <= kMost && problem.group <= kMost;
   for (const Operand operand : {kX, kY}) {
     fits = fits && NumElements(DimsOf(problem, operand)) > 0 && HasDenseRows(problem, operand);
   }
-  const Axis rows = AxisOf(problem, 0);
-  const Axis columns = AxisOf(problem, 1);
+  const Axis depths = AxisOf(problem, kDepths);
+  const Axis rows = AxisOf(problem, kRows);
+  const Axis columns = AxisOf(problem, kColumns);
   // Phases of both steps and dilation would be many.
-  return fits && FitsInt(rows) && FitsInt(columns) && rows.w * columns.w <= kMost &&
-         (columns.stride == 1 || columns.dilation == 1) &&
+  return fits && FitsInt(depths) && FitsInt(rows) && FitsInt(columns) &&
+         rows.w * columns.w <= kMost / depths.w && (columns.stride == 1 || columns.dilation == 1) &&
          (rows.stride == 1 || rows.dilation == 1 || !IsData(task));
 }
 
@@ -72,12 +73,15 @@ Planes PlanesOf(const Task& task, Operand operand) {
   for (int i = 0; i < last; ++i) {
     all |= dims[i] > 1 ? strides[i] : 0;
   }
-  const bool has_rows = last == 3;
+  const bool has_depths = last == 4;
+  const bool has_rows = last >= 3;
   return {
       .batch_stride = strides[0],
       .channel_stride = strides[1],
-      .row_stride = has_rows ? strides[2] : 0,
-      .height = has_rows ? static_cast<int>(dims[2]) : 1,
+      .depth_stride = has_depths ? strides[2] : 0,
+      .row_stride = has_rows ? strides[last - 1] : 0,
+      .depth = has_depths ? static_cast<int>(dims[2]) : 1,
+      .height = has_rows ? static_cast<int>(dims[last - 1]) : 1,
       .width = static_cast<int>(dims[last]),
       .piece = static_cast<int>(std::min<std::int64_t>(all & -all, kVectorBytes / size))};
 }
@@ -100,7 +104,7 @@ bool PrefersLong(const Task& task, std::int64_t elements) {
 }
 
 Columns ColumnsOf(const Task& task, int piece) {
-  const Axis axis = AxisOf(task.problem, 1);
+  const Axis axis = AxisOf(task.problem, kColumns);
   const bool is_data = IsData(task);
   const bool has_steps = axis.stride > 1;
   const auto step = static_cast<int>(axis.stride);
@@ -109,7 +113,7 @@ Columns ColumnsOf(const Task& task, int piece) {
   columns.from_step = has_steps && is_data ? 1 : step * dilation;
   columns.to_step = has_steps && !is_data ? 1 : step * dilation;
   columns.taps = {
-      .rows = DivisorOf(AxisOf(task.problem, 0).w),
+      .rows = DivisorOf(AxisOf(task.problem, kRows).w),
       .columns = DivisorOf(axis.w),
       .phases = DivisorOf(step),
       .most = static_cast<int>(CeilDivide(axis.w, step)),
@@ -131,12 +135,12 @@ Columns ColumnsOf(const Task& task, int piece) {
 }
 
 int FirstRowOf(const Task& task) {
-  const Axis axis = AxisOf(task.problem, 0);
+  const Axis axis = AxisOf(task.problem, kRows);
   return IsData(task) ? -Modulo(axis.pad_begin, axis.stride) : 0;
 }
 
 Rows RowsOf(const Task& task) {
-  const Axis axis = AxisOf(task.problem, 0);
+  const Axis axis = AxisOf(task.problem, kRows);
   const bool is_data = IsData(task);
   const std::int64_t first =
       is_data ? (FirstRowOf(task) + axis.pad_begin) / axis.stride : -axis.pad_begin;
@@ -145,6 +149,16 @@ Rows RowsOf(const Task& task) {
       .first = static_cast<int>(first),
       .dilation = static_cast<int>(axis.dilation),
       .is_data = is_data};
+}
+
+Depths DepthsOf(const Task& task) {
+  const Axis axis = AxisOf(task.problem, kDepths);
+  return {
+      .step = DivisorOf(axis.stride),
+      .taps = static_cast<int>(axis.w),
+      .pad = static_cast<int>(axis.pad_begin),
+      .dilation = static_cast<int>(axis.dilation),
+      .is_data = IsData(task)};
 }
 
 int PaddedTo(const Runs& runs, std::int64_t elements, int residue) {

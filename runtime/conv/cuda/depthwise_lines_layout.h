@@ -13,9 +13,11 @@ namespace gradsmith::conv::depthwise_lines {
 /// MakesLines returns whether a task is a depthwise one that can be computed by lines.
 bool MakesLines(const Task& task);
 
-/// AxisOf returns a spatial axis of two: 1-D tensors have planes of one row. A single tap is not
-/// dilated.
-Axis AxisOf(const Problem& problem, int axis);
+enum SpatialAxis { kDepths, kRows, kColumns };
+
+/// AxisOf returns a spatial axis of three: 2-D tensors have one plane, 1-D ones one row of it. A
+/// single tap is not dilated.
+Axis AxisOf(const Problem& problem, SpatialAxis axis);
 
 /// PlanesOf returns an operand's planes.
 Planes PlanesOf(const Task& task, Operand operand);
@@ -47,6 +49,8 @@ struct Columns {
 Columns ColumnsOf(const Task& task, int piece);
 
 Rows RowsOf(const Task& task);
+
+Depths DepthsOf(const Task& task);
 
 /// FirstRowOf returns the row of the result where tiles begin: 0 or before it.
 int FirstRowOf(const Task& task);

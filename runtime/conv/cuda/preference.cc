@@ -179,7 +179,8 @@ bool LinesPay(const Task& task) {
   for (int i = 0; i < task.problem.spatial_rank; ++i) {
     by_single_steps = by_single_steps && task.problem.axes.at(i).stride == 1;
   }
-  return by_single_steps;
+  // Of volumes, the other kernels read each neighbour again.
+  return by_single_steps || task.problem.spatial_rank == 3;
 }
 
 bool FewChannelsPay(const Task& task, const FewChannels& few) {

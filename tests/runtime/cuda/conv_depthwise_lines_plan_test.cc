@@ -61,10 +61,13 @@ TEST(DepthwiseLines, TakesDenseRowsAndNoStepsOfDilation) {
     Task grouped = task;
     grouped.problem.group = 3;
     EXPECT_FALSE(is_taken(grouped));
-    Task volume = task;
-    volume.problem.spatial_rank = 3;
-    volume.problem.axes[2] = AxisOf(1, 1, 0);
-    EXPECT_FALSE(is_taken(volume));
+    Axis depths = AxisOf(16, 3, 1);
+    depths.stride = depths.dilation = 2;
+    EXPECT_TRUE(
+        is_taken(TaskOf(primitive, type, planes, {depths, AxisOf(9, 5, 2), AxisOf(50, 3, 1)})));
+    depths.pad_begin = std::int64_t{1} << 30;
+    EXPECT_FALSE(
+        is_taken(TaskOf(primitive, type, planes, {depths, AxisOf(9, 5, 2), AxisOf(50, 3, 1)})));
     Task large = task;
     large.problem.axes[1].pad_begin = std::int64_t{1} << 30;
     EXPECT_FALSE(is_taken(large));

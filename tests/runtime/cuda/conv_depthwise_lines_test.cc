@@ -98,10 +98,39 @@ std::vector<ConvShape> ShapesOf2d() {
   };
 }
 
+/// One plane and many, more tap planes than planes, and planes that meet padding alone.
+std::vector<ConvShape> ShapesOf3d() {
+  return {
+      ByLines("3x3x3", {2, 3, 5, 12, 24}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines("3x3x3 of small planes", {3, 21, 4, 7, 7}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines("3x3x3 of several blocks", {1, 2, 3, 58, 75}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines("3x3x3 of one plane", {2, 3, 1, 9, 11}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines("3x1x1", {2, 3, 7, 6, 9}, {3, 1, 1}, {1, 0, 0, 1, 0, 0}),
+      ByLines("1x3x3", {2, 3, 4, 10, 13}, {1, 3, 3}, {0, 1, 1, 0, 1, 1}),
+      ByLines("2x4x5, uneven pads", {2, 3, 5, 11, 17}, {2, 4, 5}, {1, 2, 3, 0, 1, 2}),
+      ByLines("5x3x3, causal", {2, 3, 6, 8, 16}, {5, 3, 3}, {4, 1, 1, 0, 1, 1}),
+      ByLines("depth pads larger than the filter", {2, 3, 2, 6, 9}, {2, 3, 3}, {4, 1, 1, 3, 1, 1}),
+      ByLines("no pads", {2, 3, 5, 9, 20}, {3, 3, 3}, {0, 0, 0, 0, 0, 0}),
+      ByLines("3x3x3 by 1 and 2", {2, 3, 4, 15, 26}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {}, {1, 2, 2}),
+      ByLines("3x3x3 by 2", {2, 3, 7, 13, 18}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {}, {2, 2, 2}),
+      ByLines("3x3x3 by 2 and 1", {2, 3, 8, 9, 21}, {3, 3, 3}, {1, 1, 1, 0, 1, 1}, {}, {2, 1, 1}),
+      ByLines("2x3x3 by 3 and 1", {1, 3, 9, 7, 14}, {2, 3, 3}, {2, 1, 1, 1, 1, 1}, {}, {3, 1, 1}),
+      ByLines("dilated depth", {2, 3, 9, 8, 12}, {3, 3, 3}, {2, 1, 1, 2, 1, 1}, {2, 1, 1}),
+      ByLines("dilations", {2, 3, 9, 11, 19}, {3, 2, 3}, {3, 1, 2, 2, 1, 2}, {3, 2, 2}),
+      ByLines(
+          "depth by 2 and 3", {2, 3, 11, 6, 8}, {3, 3, 3}, {4, 1, 1, 3, 1, 1}, {3, 1, 1},
+          {2, 1, 1}),
+      ByLines(
+          "depth by 4 and 2", {1, 3, 13, 6, 8}, {4, 3, 3}, {3, 1, 1, 3, 1, 1}, {2, 1, 1},
+          {4, 1, 1}),
+  };
+}
+
 std::vector<ConvShape> AllShapes() {
   std::vector<ConvShape> shapes = ShapesOf1d();
-  const std::vector<ConvShape> more = ShapesOf2d();
-  shapes.insert(shapes.end(), more.begin(), more.end());
+  for (const std::vector<ConvShape>& more : {ShapesOf2d(), ShapesOf3d()}) {
+    shapes.insert(shapes.end(), more.begin(), more.end());
+  }
   return shapes;
 }
 
@@ -199,7 +228,7 @@ TEST_F(CudaConvDepthwiseLines, TakesGapsAndAnyAddress) {
   }
 }
 
-/// 1-D and filters of many taps in channels last, by copies whose rows are dense.
+/// 1-D, 3-D and filters of many taps in channels last, by copies whose rows are dense.
 TEST_F(CudaConvDepthwiseLines, ComputesChannelsLastByCopies) {
   Random random("cuda depthwise lines of copies");
   const Context context(OnGpu());
@@ -280,6 +309,8 @@ TEST_F(CudaConvDepthwiseLines, LeavesSumsForTheBiasGradient) {
   for (const ConvShape& shape :
        {ByLines("31 taps", {3, 4, 100}, {31}, {15, 15}),
         ByLines("9x9", {2, 3, 14, 20}, {9, 9}, {4, 4, 4, 4}),
+        ByLines("3x3x3", {2, 3, 4, 9, 12}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+        ByLines("planes of pads", {2, 3, 2, 9, 12}, {2, 3, 3}, {3, 1, 1, 2, 1, 1}),
         ByLines("dilation of 3", {2, 3, 50}, {9}, {12, 12}, {3})}) {
     for (const DataType type : kAllTypes) {
       if (!turns.Next()) {
@@ -311,6 +342,9 @@ TEST_F(CudaConvDepthwiseLines, ComesFirstWhereThereAreNoKernelsByRows) {
   EXPECT_EQ(first_of(ByLines("1-D", {2, 3, 50}, {31}, {15, 15}), Layout::kContiguous), kLines);
   EXPECT_EQ(
       first_of(ByLines("9x9", {2, 3, 20, 20}, {9, 9}, {4, 4, 4, 4}), Layout::kContiguous), kLines);
+  const ConvShape volume =
+      ByLines("3x3x3 by 2", {2, 3, 4, 20, 20}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {}, {1, 2, 2});
+  EXPECT_EQ(first_of(volume, Layout::kContiguous), kLines);
   EXPECT_EQ(
       first_of(ByLines("3x3", {2, 3, 20, 20}, {3, 3}, {1, 1, 1, 1}), Layout::kContiguous),
       "own/depthwise");

@@ -7,9 +7,10 @@
 namespace gradsmith::conv::depthwise_lines {
 namespace {
 
-/// What a block computes: planes, and the first row, position and phase of each.
+/// What a block computes: planes of a depth, and the first row, position and phase of each.
 struct Place {
   Block block;
+  int depth;
   int row;
   int position;
   int phase;
@@ -23,9 +24,12 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& p, int run_length) {
   image = DivideBy(p.run_tiles, &run);
   int row = image;
   image = DivideBy(p.row_tiles, &row);
+  int depth = image;
+  image = DivideBy(p.depth_tiles, &depth);
   int channel = image;
   image = DivideBy(p.channel_tiles, &channel);
   Place place;
+  place.depth = depth;
   place.block.image = image * p.images_of_block;
   place.block.channel = channel * p.channels_of_block;
   place.block.images = min(p.images_of_block, p.batch - place.block.image);
@@ -41,13 +45,13 @@ template <typename R, typename T, typename A>
 __device__ __forceinline__ void
 CopyTaps(const Arguments& p, const Block& block, const T* w, A* shared) {
   const Taps& taps = p.taps;
-  const auto count = static_cast<int>(taps.rows.divisor * taps.columns.divisor);
+  const auto count = static_cast<int>(p.filter_rows.divisor * taps.columns.divisor);
   w += std::int64_t{block.channel} * count;
   for (int i = static_cast<int>(threadIdx.x); i < block.channels * count;
        i += static_cast<int>(blockDim.x)) {
     int column = i;
     int row = DivideBy(taps.columns, &column);
-    const int filter = DivideBy(taps.rows, &row);
+    const int filter = DivideBy(p.filter_rows, &row);
     int phase = column;
     const int tap = DivideBy(taps.phases, &phase);
     const int at = taps.shift + (taps.reversed ? taps.most - 1 - tap : tap);
@@ -126,18 +130,20 @@ __device__ __forceinline__ Range MetTaps(const Arguments& p, const Place& place,
   return {1 - kLength - first, p.from.planes.width - first};
 }
 
-/// Sums a thread's run. `first_row` is the first row of `from` in shared memory.
+/// Adds the products of a tap plane to a thread's run. `first_row` is the first row of `from` in
+/// shared memory.
 template <int kVectors, typename A>
 __device__ __forceinline__ void SumRun(
     const Arguments& p,
     const Place& place,
     const Item& item,
+    int tap_depth,
     int first_row,
     const A* shared,
     A (&sums)[Run<A, kVectors>::kLength]) {
   const int image = place.block.channels == 1 ? item.plane : item.plane / place.block.channels;
   const int channel = item.plane - image * place.block.channels;
-  const A* taps = shared + channel * p.filter_pitch;
+  const A* taps = shared + (channel * p.filter_pitch + tap_depth * p.tap_plane_pitch);
   const A* from =
       shared + p.from_begin + item.plane * p.from.plane_pitch + item.run * Run<A, kVectors>::kPitch;
   const MetRows met = MetBy(p, place.row + item.row);
@@ -213,6 +219,7 @@ template <typename R, typename T, typename A>
 __device__ __forceinline__ void
 StoreLines(const Arguments& p, const Place& place, const A* shared, T* to, bool accumulate) {
   const Lines& lines = p.to;
+  to += place.depth * lines.planes.depth_stride;
   const int row = p.to_row + place.row;
   const int column = p.to_column + place.position * lines.phase_step + place.phase;
   if (lines.phase_step > 1) {
@@ -240,15 +247,27 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   // By steps along the last axis, the source's phases are not those of the result.
   const int from_phase = p.taps.phases.divisor > 1 ? 0 : place.phase;
   CopyTaps<R>(p, place.block, w, shared);
-  BeginToCopyLines<R>(
-      p.from, place.block, from, first_row,
-      p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin);
-  WaitForLines();
   const Item item = ItemOf(p);
   A sums[R::kLength] = {};
   const bool is_active = IsActive<R>(p, place, item);
-  if (is_active) {
-    SumRun<kVectors>(p, place, item, first_row, shared, sums);
+  bool is_first = true;
+#pragma unroll 1
+  for (int tap_depth = 0; tap_depth < p.depths.taps; ++tap_depth) {
+    const int depth = MetDepth(p.depths, p.from.planes, place.depth, tap_depth);
+    if (depth < 0) {
+      continue;
+    }
+    if (!is_first) {
+      __syncthreads();  // Everyone is done with the plane before.
+    }
+    is_first = false;
+    BeginToCopyLines<R>(
+        p.from, place.block, from + depth * p.from.planes.depth_stride, first_row,
+        p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin);
+    WaitForLines();
+    if (is_active) {
+      SumRun<kVectors>(p, place, item, tap_depth, first_row, shared, sums);
+    }
   }
   __syncthreads();
   if (is_active) {

@@ -7,26 +7,29 @@ namespace {
 
 constexpr int kWarp = 32;
 
-/// What a block sums: rows of a channel's taps, over a slice.
+/// What a block sums: rows of a plane of a channel's taps, over a slice.
 struct Part {
   std::int64_t slice;
   int channel;
+  int tap_depth;
   int tap_row;
   int tap_rows;
 };
 
 __device__ __forceinline__ Part PartOf(const FilterArguments& p) {
   int tap_tile = static_cast<int>(blockIdx.x);
-  int channel = DivideBy(p.tap_tiles, &tap_tile);
+  int tap_depth = DivideBy(p.tap_tiles, &tap_tile);
+  int channel = DivideBy(p.tap_depths, &tap_depth);
   const int slice = DivideBy(p.channels, &channel);
   const int tap_row = tap_tile * p.tap_rows_of_block;
   const int rows = static_cast<int>(p.taps.rows.divisor);
-  return {slice, channel, tap_row, min(p.tap_rows_of_block, rows - tap_row)};
+  return {slice, channel, tap_depth, tap_row, min(p.tap_rows_of_block, rows - tap_row)};
 }
 
-/// A tile of dY: planes, and the first row, position and phase of each.
+/// A tile of dY: planes of a depth, and the first row, position and phase of each.
 struct Tile {
   Block block;
+  int depth;
   int row;
   int position;
   int phase;
@@ -40,9 +43,12 @@ __device__ __forceinline__ Tile TileOf(const FilterArguments& p, int channel, st
   image = DivideBy(p.run_tiles, &run);
   int row = image;
   image = DivideBy(p.row_tiles, &row);
+  int depth = image;
+  image = DivideBy(p.depth_tiles, &depth);
   image *= p.images_of_tile;
   return {
       {image, channel, min(p.images_of_tile, p.batch - image), 1},
+      depth,
       row * static_cast<int>(p.y.rows.divisor),
       run * p.y.positions,
       phase * static_cast<int>(p.y.phases.divisor)};
@@ -200,36 +206,44 @@ __device__ __forceinline__ void SumFilters(
   const Item item = ItemOf(p);
   const bool is_active = item.group < p.groups && item.tap_row < part.tap_rows;
   A sums[R::kLength] = {};
-  const bool sums_gradient = gradient_partial != nullptr && part.tap_row == 0;
+  const bool sums_gradient =
+      gradient_partial != nullptr && part.tap_row == 0 && part.tap_depth == 0;
   A gradient_sum = 0;
   const auto first = static_cast<std::uint32_t>(part.slice) * p.tiles_of_slice;
   const std::uint32_t end = min(first + p.tiles_of_slice, p.tiles);
 #pragma unroll 1
   for (std::uint32_t i = first; i < end; ++i) {
     const Tile tile = TileOf(p, part.channel, i);
+    const int x_depth = MetDepth(p.depths, p.x.planes, tile.depth, part.tap_depth);
+    if (x_depth < 0 && !sums_gradient) {
+      continue;
+    }
+    const T* x_planes = x + max(x_depth, 0) * p.x.planes.depth_stride;
+    const T* y_planes = y + tile.depth * p.y.planes.depth_stride;
     const int first_row = FirstRow(
         p.x, tile.row * static_cast<int>(p.rows.step.divisor) + p.rows.first +
                  part.tap_row * p.rows.dilation);
     const int x_phase = p.taps.phases.divisor > 1 ? 0 : tile.phase;
     BeginToCopyLines<R>(
-        p.x, tile.block, x, first_row, p.x_column + tile.position * p.x.phase_step + x_phase,
+        p.x, tile.block, x_planes, first_row, p.x_column + tile.position * p.x.phase_step + x_phase,
         shared);
     BeginToCopyLines<R>(
-        p.y, tile.block, y, tile.row, tile.position * p.y.phase_step + tile.phase,
+        p.y, tile.block, y_planes, tile.row, tile.position * p.y.phase_step + tile.phase,
         shared + p.y_begin);
     WaitForLines();
     if (sums_gradient) {
-      gradient_sum += SumOfLines<R>(p.y, tile.block, y, tile.row, shared + p.y_begin);
+      gradient_sum += SumOfLines<R>(p.y, tile.block, y_planes, tile.row, shared + p.y_begin);
     }
-    if (is_active) {
+    if (is_active && x_depth >= 0) {
       AddTile<kVectors>(p, tile, item, part.tap_row, first_row, shared, shared + p.y_begin, sums);
     }
     __syncthreads();
   }
   const std::int64_t filter = part.slice * p.channels.divisor + part.channel;
+  const std::int64_t tap_plane = filter * p.tap_depths.divisor + part.tap_depth;
   SumOverShares<kVectors>(
       p, part.tap_rows, sums, shared,
-      partial + (filter * p.taps.rows.divisor + part.tap_row) * p.taps.columns.divisor);
+      partial + (tap_plane * p.taps.rows.divisor + part.tap_row) * p.taps.columns.divisor);
   if (sums_gradient) {
     SumOverBlock(gradient_sum, gradient_partial + filter);
   }

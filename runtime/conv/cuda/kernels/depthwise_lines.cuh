@@ -233,6 +233,19 @@ __device__ __forceinline__ int FirstRow(const Lines& lines, int row) {
   return max(0, min(row, lines.planes.height - static_cast<int>(lines.rows.divisor)));
 }
 
+/// The plane of the source, or of x, that a plane and a tap plane meet; -1 where there is none.
+__device__ __forceinline__ int MetDepth(const Depths& p, const Planes& from, int depth, int tap) {
+  int met = tap * p.dilation - p.pad;
+  if (p.is_data) {
+    int rest = depth - met;
+    met = rest < 0 ? -1 : DivideBy(p.step, &rest);
+    met = rest > 0 ? -1 : met;
+  } else {
+    met += depth * static_cast<int>(p.step.divisor);
+  }
+  return IsWithin(met, from.depth) ? met : -1;
+}
+
 /// [begin, end).
 struct Range {
   int begin;
