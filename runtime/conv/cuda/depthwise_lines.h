@@ -10,7 +10,7 @@
 #include "conv/task.h"
 #include "core/plan.h"
 
-/// Depthwise convolutions of tensors whose rows are dense, 1-D and 2-D, with filters of any size,
+/// Depthwise convolutions of tensors whose rows are dense, 1-D to 3-D, with filters of any size,
 /// by multiply-adds in float or double: each thread sums a run of neighbours from lines that its
 /// block has copied to shared memory.
 namespace gradsmith::conv {
@@ -31,7 +31,7 @@ struct DepthwiseLines {
 };
 
 /// PlanDepthwiseLines returns nothing where the task is no such one: where it has steps and
-/// dilation along an axis, a filter that is not dense or too large for shared memory, or sizes
+/// dilation along the last axis, or for backward data along that of rows, a filter that is not dense or too large for shared memory, or sizes
 /// beyond 32 bits.
 std::optional<DepthwiseLines> PlanDepthwiseLines(const Task& task);
 

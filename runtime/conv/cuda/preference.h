@@ -52,7 +52,7 @@ bool DenseRowsPay(const Task& task);
 bool BandsPay(const Task& task);
 
 /// Whether own/depthwise-lines is likely to be quicker for a depthwise task whose rows are dense
-/// than own/depthwise: by single steps.
+/// than own/depthwise: by single steps, and in 3-D.
 bool LinesPay(const Task& task);
 
 /// Whether own/few-channels is likely to be quicker for a task than all others: not where most of

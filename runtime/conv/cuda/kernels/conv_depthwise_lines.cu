@@ -99,7 +99,7 @@ struct Item {
 
 __device__ __forceinline__ Item ItemOf(const Arguments& p) {
   Item item;
-  item.plane = static_cast<int>(threadIdx.x);
+  item.plane = cuda::ThreadReadAnew();
   item.run = item.plane;
   item.plane = DivideBy(p.runs, &item.run);
   item.phase = item.plane;
@@ -247,30 +247,24 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
   // By steps along the last axis, the source's phases are not those of the result.
   const int from_phase = p.taps.phases.divisor > 1 ? 0 : place.phase;
   CopyTaps<R>(p, place.block, w, shared);
-  const Item item = ItemOf(p);
   A sums[R::kLength] = {};
-  const bool is_active = IsActive<R>(p, place, item);
-  bool is_first = true;
+  const bool is_active = IsActive<R>(p, place, ItemOf(p));
 #pragma unroll 1
   for (int tap_depth = 0; tap_depth < p.depths.taps; ++tap_depth) {
     const int depth = MetDepth(p.depths, p.from.planes, place.depth, tap_depth);
-    if (depth < 0) {
-      continue;
+    if (depth >= 0) {
+      BeginToCopyLines<R>(
+          p.from, place.block, from + depth * p.from.planes.depth_stride, first_row,
+          p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin);
+      WaitForLines();
+      if (is_active) {
+        SumRun<kVectors>(p, place, ItemOf(p), tap_depth, first_row, shared, sums);
+      }
     }
-    if (!is_first) {
-      __syncthreads();  // Everyone is done with the plane before.
-    }
-    is_first = false;
-    BeginToCopyLines<R>(
-        p.from, place.block, from + depth * p.from.planes.depth_stride, first_row,
-        p.from_column + place.position * p.from.phase_step + from_phase, shared + p.from_begin);
-    WaitForLines();
-    if (is_active) {
-      SumRun<kVectors>(p, place, item, tap_depth, first_row, shared, sums);
-    }
+    __syncthreads();
   }
-  __syncthreads();
   if (is_active) {
+    const Item item = ItemOf(p);
     A* line = shared + (item.plane * p.to.plane_pitch + item.row * p.to.row_pitch +
                         item.phase * p.to.phase_pitch + item.run * R::kPitch);
     PutRun<kVectors>(sums, line);
