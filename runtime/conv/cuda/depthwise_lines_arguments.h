@@ -131,10 +131,14 @@ struct FilterArguments {
   Depths depths;
   int x_column;
   /// Runs of a line of taps; items are these of all lines of a block's taps, of which there are
-  /// `tap_rows_of_block` rows of a plane.
+  /// `tap_rows_of_block` rows of a plane; or all rows of all planes.
   cuda::Divisor runs;
   cuda::Divisor items;
   int tap_rows_of_block;
+  /// The tap planes of a block, which shared memory has as many planes of x for: plane d of x is in
+  /// place d modulo these, `x_pitch` apart.
+  cuda::Divisor ring;
+  int x_pitch;
   cuda::Divisor segments;
   int segment;
   int groups;
@@ -143,8 +147,8 @@ struct FilterArguments {
   int batch;
   cuda::Divisor channels;
   cuda::Divisor tap_tiles;
-  cuda::Divisor tap_depths;
-  /// The tiles of a channel, phases fastest, and those of a slice.
+  cuda::Divisor tap_depth_tiles;
+  /// The tiles of a channel, the depth fastest, phases next, and those of a slice.
   cuda::Divisor phase_tiles;
   cuda::Divisor run_tiles;
   cuda::Divisor row_tiles;

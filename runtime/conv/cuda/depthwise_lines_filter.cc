@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "conv/cuda/depthwise_lines_layout.h"
 #include "core/tiles.h"
@@ -64,6 +65,7 @@ Job JobOf(const Task& task) {
 
 /// What a block sums: some rows of taps, over tiles of dY.
 struct TileShape {
+  std::int64_t tap_depths = 1;
   std::int64_t tap_rows = 1;
   std::int64_t images = 1;
   std::int64_t rows = 1;
@@ -80,9 +82,13 @@ std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
   return CeilDivide(whole, CeilDivide(whole, std::max<std::int64_t>(most, 1)));
 }
 
+/// Runs of all lines of a block's taps.
+std::int64_t ItemsOf(const Job& job, const TileShape& shape) {
+  return shape.tap_depths * shape.tap_rows * job.row_items;
+}
+
 std::int64_t ThreadsOf(const Job& job, const TileShape& shape) {
-  const std::int64_t used = shape.tap_rows * job.row_items * shape.segments * shape.groups;
-  return CeilDivide(used, kWarp) * kWarp;
+  return CeilDivide(ItemsOf(job, shape) * shape.segments * shape.groups, kWarp) * kWarp;
 }
 
 /// The rows of x that a tile of dY meets, at most all of them.
@@ -101,7 +107,7 @@ std::int64_t SetLines(const Job& job, const TileShape& shape, FilterArguments* a
   const std::int64_t tap_phases = job.columns.taps.phases.divisor;
   const std::int64_t x_phases = tap_phases == 1 ? shape.phases : job.columns.from_step;
   const std::int64_t rows_read = RowsRead(job, shape);
-  if (rows_read * shape.images > kMostElements / x_phases / x_positions ||
+  if (rows_read * shape.images > kMostElements / shape.tap_depths / x_phases / x_positions ||
       shape.rows * shape.images > kMostElements / shape.phases / y_positions) {
     return std::numeric_limits<std::int64_t>::max();
   }
@@ -125,7 +131,12 @@ std::int64_t SetLines(const Job& job, const TileShape& shape, FilterArguments* a
   y.phase_pitch = PaddedTo(runs, PitchOf(runs, y_positions), 1);
   y.row_pitch = static_cast<int>(y.phase_pitch * shape.phases);
   y.plane_pitch = static_cast<int>(y.row_pitch * shape.rows);
-  arguments->y_begin = static_cast<int>(x.plane_pitch * shape.images);
+  arguments->x_pitch = static_cast<int>(x.plane_pitch * shape.images);
+  if (shape.tap_depths > 1) {
+    arguments->x_pitch =
+        PaddedTo(runs, arguments->x_pitch, of_line * static_cast<int>(tap_phases * shape.tap_rows));
+  }
+  arguments->y_begin = arguments->x_pitch * static_cast<int>(shape.tap_depths);
   const std::int64_t sums = ThreadsOf(job, shape) * runs.vectors * runs.of_vector;
   const std::int64_t elements = std::max(arguments->y_begin + (y.plane_pitch * shape.images), sums);
   return elements * (kVectorBytes / runs.of_vector);
@@ -145,18 +156,19 @@ std::int64_t SegmentOf(const Job& job, std::int64_t items) {
 
 /// As many groups as there are threads for, but none that has less to do than others.
 void SetGroups(const Job& job, TileShape* shape) {
-  const std::int64_t items = shape->tap_rows * job.row_items * shape->segments;
+  const std::int64_t items = ItemsOf(job, *shape) * shape->segments;
   const std::int64_t most = std::max<std::int64_t>(kThreads / items, 1);
   shape->groups = CeilDivide(shape->lines(), CeilDivide(shape->lines(), most));
 }
 
-/// The largest tile that a block has threads for.
-TileShape LargestTile(const Job& job) {
+/// The largest tile that a block of so many planes of taps has threads for.
+TileShape LargestTile(const Job& job, std::int64_t tap_depths) {
   constexpr std::int64_t kFewestPhases = 32;  // neighbours in memory
   constexpr std::int64_t kLinesOfThread = 2;
   TileShape shape;
-  shape.tap_rows = EvenPart(job.rows.w, kThreads / job.row_items);
-  const std::int64_t items = shape.tap_rows * job.row_items;
+  shape.tap_depths = tap_depths;
+  shape.tap_rows = EvenPart(job.rows.w, kThreads / job.row_items / tap_depths);
+  const std::int64_t items = ItemsOf(job, shape);
   shape.segment = SegmentOf(job, items);
   const std::int64_t segments = CeilDivide(job.runs_of_line, shape.segment);
   shape.segments = EvenPart(segments, kThreads / items);
@@ -191,6 +203,39 @@ bool Shrink(const Job& job, TileShape* shape) {
     return false;
   }
   return true;
+}
+
+/// The largest tile of so many planes of taps that shared memory has room for.
+std::optional<TileShape>
+ShapeOf(const Job& job, std::int64_t tap_depths, FilterArguments* arguments) {
+  TileShape shape = LargestTile(job, tap_depths);
+  SetGroups(job, &shape);
+  while (SetLines(job, shape, arguments) > kMostSharedBytes) {
+    if (!Shrink(job, &shape)) {
+      return std::nullopt;
+    }
+    SetGroups(job, &shape);
+  }
+  return shape;
+}
+
+/// All planes of taps in a block, where planes of x that neighbours along the depth share stay in
+/// shared memory and tiles have enough rows; or else a plane.
+std::optional<TileShape> ShapeOf(const Job& job, FilterArguments* arguments) {
+  constexpr std::int64_t kFewestRows = 5;
+  if (job.row_items > kThreads) {
+    return std::nullopt;
+  }
+  const bool are_neighbours = AxisOf(job.task.problem, kDepths).dilation == 1;
+  if (job.tap_depths > 1 && are_neighbours &&
+      job.rows.w * job.row_items <= kThreads / job.tap_depths) {
+    const std::optional<TileShape> shape = ShapeOf(job, job.tap_depths, arguments);
+    if (shape && shape->tap_rows == job.rows.w &&
+        shape->rows >= std::min<std::int64_t>(job.y.height, kFewestRows)) {
+      return shape;
+    }
+  }
+  return ShapeOf(job, 1, arguments);
 }
 
 /// How many blocks a multiprocessor of an H200 has at the same time.
@@ -258,14 +303,15 @@ bool SetSlices(const Job& job, const TileShape& shape, DepthwiseLines* lines) {
   arguments.run_tiles = count(job.runs_of_line, shape.segments * shape.segment);
   arguments.phase_tiles = count(job.phases, shape.phases);
   const std::int64_t tap_tiles = CeilDivide(job.rows.w, shape.tap_rows);
-  const std::int64_t blocks = problem.x_channels * tap_tiles * job.tap_depths;
+  const std::int64_t tap_depth_tiles = CeilDivide(job.tap_depths, shape.tap_depths);
+  const std::int64_t blocks = problem.x_channels * tap_tiles * tap_depth_tiles;
   if (tiles > kMostNumber || blocks > kMostNumber) {
     return false;
   }
   lines->slices = SlicesOf(*lines, blocks, tiles, FewestSlices(job, shape, tiles));
   lines->blocks = lines->slices * blocks;
   arguments.tap_tiles = DivisorOf(tap_tiles);
-  arguments.tap_depths = DivisorOf(job.tap_depths);
+  arguments.tap_depth_tiles = DivisorOf(tap_depth_tiles);
   arguments.channels = DivisorOf(problem.x_channels);
   arguments.tiles = static_cast<std::uint32_t>(tiles);
   arguments.tiles_of_slice = static_cast<std::uint32_t>(CeilDivide(tiles, lines->slices));
@@ -279,19 +325,13 @@ bool SetSlices(const Job& job, const TileShape& shape, DepthwiseLines* lines) {
 
 std::optional<DepthwiseLines> PlanFilter(const Task& task) {
   const Job job = JobOf(task);
-  if (job.row_items > kThreads) {
-    return std::nullopt;
-  }
   DepthwiseLines lines;
   FilterArguments& arguments = lines.filter_arguments;
-  TileShape shape = LargestTile(job);
-  SetGroups(job, &shape);
-  while (SetLines(job, shape, &arguments) > kMostSharedBytes) {
-    if (!Shrink(job, &shape)) {
-      return std::nullopt;
-    }
-    SetGroups(job, &shape);
+  const std::optional<TileShape> found = ShapeOf(job, &arguments);
+  if (!found) {
+    return std::nullopt;
   }
+  const TileShape& shape = *found;
   lines.is_long = job.runs.vectors > kLongRun;
   lines.shared_bytes = static_cast<int>(SetLines(job, shape, &arguments));
   lines.threads = static_cast<int>(ThreadsOf(job, shape));
@@ -302,8 +342,9 @@ std::optional<DepthwiseLines> PlanFilter(const Task& task) {
   arguments.depths = DepthsOf(task);
   arguments.x_column = job.columns.from;
   arguments.runs = DivisorOf(job.tap_runs);
-  arguments.items = DivisorOf(shape.tap_rows * job.row_items);
-  arguments.tap_rows_of_block = static_cast<int>(shape.tap_rows);
+  arguments.items = DivisorOf(ItemsOf(job, shape));
+  arguments.tap_rows_of_block = static_cast<int>(shape.tap_rows * shape.tap_depths);
+  arguments.ring = DivisorOf(shape.tap_depths);
   arguments.segments = DivisorOf(shape.segments);
   arguments.segment = static_cast<int>(shape.segment * job.runs.length);
   arguments.groups = static_cast<int>(shape.groups);

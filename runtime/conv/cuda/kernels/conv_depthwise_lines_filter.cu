@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kWarp = 32;
 
-/// What a block sums: rows of a plane of a channel's taps, over a slice.
+/// What a block sums: rows of a channel's taps, of a plane or of all, over a slice.
 struct Part {
   std::int64_t slice;
   int channel;
@@ -19,11 +19,12 @@ struct Part {
 __device__ __forceinline__ Part PartOf(const FilterArguments& p) {
   int tap_tile = static_cast<int>(blockIdx.x);
   int tap_depth = DivideBy(p.tap_tiles, &tap_tile);
-  int channel = DivideBy(p.tap_depths, &tap_depth);
+  int channel = DivideBy(p.tap_depth_tiles, &tap_depth);
   const int slice = DivideBy(p.channels, &channel);
   const int tap_row = tap_tile * p.tap_rows_of_block;
-  const int rows = static_cast<int>(p.taps.rows.divisor);
-  return {slice, channel, tap_depth, tap_row, min(p.tap_rows_of_block, rows - tap_row)};
+  const auto planes = static_cast<int>(p.ring.divisor);
+  const int rows = static_cast<int>(p.taps.rows.divisor) * planes;
+  return {slice, channel, tap_depth * planes, tap_row, min(p.tap_rows_of_block, rows - tap_row)};
 }
 
 /// A tile of dY: planes of a depth, and the first row, position and phase of each.
@@ -36,15 +37,14 @@ struct Tile {
 };
 
 __device__ __forceinline__ Tile TileOf(const FilterArguments& p, int channel, std::uint32_t tile) {
-  int image = static_cast<int>(tile);
+  int depth = static_cast<int>(tile);
+  int image = DivideBy(p.depth_tiles, &depth);
   int phase = image;
   image = DivideBy(p.phase_tiles, &phase);
   int run = image;
   image = DivideBy(p.run_tiles, &run);
   int row = image;
   image = DivideBy(p.row_tiles, &row);
-  int depth = image;
-  image = DivideBy(p.depth_tiles, &depth);
   image *= p.images_of_tile;
   return {
       {image, channel, min(p.images_of_tile, p.batch - image), 1},
@@ -82,21 +82,58 @@ __device__ __forceinline__ int PositionsFrom(const Lines& y, int column) {
   return y.phase_step > 1 ? (left + y.phase_step - 1) / y.phase_step : left;
 }
 
+/// Begins to copy what a tile meets of x and is not there yet, from plane `*next` on; false where
+/// it meets nothing.
+template <typename R, typename T, typename A>
+__device__ __forceinline__ bool BeginToCopyX(
+    const FilterArguments& p,
+    const Tile& tile,
+    int tap_depth,
+    int first_row,
+    const T* x,
+    A* shared,
+    int* next) {
+  const int x_phase = p.taps.phases.divisor > 1 ? 0 : tile.phase;
+  const int column = p.x_column + tile.position * p.x.phase_step + x_phase;
+  bool meets = false;
+#pragma unroll 1
+  for (int i = 0; i < static_cast<int>(p.ring.divisor); ++i) {
+    const int depth = MetDepth(p.depths, p.x.planes, tile.depth, tap_depth + i);
+    meets = meets || depth >= 0;
+    if (depth >= *next) {
+      *next = depth + 1;
+      int place = depth;
+      DivideBy(p.ring, &place);
+      BeginToCopyLines<R>(
+          p.x, tile.block, x + depth * p.x.planes.depth_stride, first_row, column,
+          shared + place * p.x_pitch);
+    }
+  }
+  return meets;
+}
+
 /// Adds the products of a thread's lines. `first_row` is the first row of x in shared memory.
 template <int kVectors, typename A>
 __device__ __forceinline__ void AddTile(
     const FilterArguments& p,
     const Tile& tile,
     const Item& item,
-    int tap_row,
+    const Part& part,
     int first_row,
     const A* x,
     const A* y,
     A (&sums)[Run<A, kVectors>::kLength]) {
   using R = Run<A, kVectors>;
+  int tap_row = item.tap_row;
+  const int tap_depth = part.tap_depth + DivideBy(p.taps.rows, &tap_row);
+  int place = MetDepth(p.depths, p.x.planes, tile.depth, tap_depth);
+  if (place < 0) {
+    return;
+  }
+  DivideBy(p.ring, &place);
   const int begin = item.segment * p.segment;
   const int first_run = begin / R::kLength;
-  x += (first_run + item.run) * R::kPitch;
+  x += place * p.x_pitch + (first_run + item.run) * R::kPitch;
   y += first_run * R::kPitch;
   const int lines = tile.block.images * static_cast<int>(p.y.rows.divisor * p.y.phases.divisor);
   const bool is_by_steps = p.taps.phases.divisor > 1;
@@ -106,7 +143,7 @@ __device__ __forceinline__ void AddTile(
     int row = DivideBy(p.y.phases, &phase);
     const int plane = DivideBy(p.y.rows, &row);
     const int x_row = (tile.row + row) * static_cast<int>(p.rows.step.divisor) + p.rows.first +
-                      (tap_row + item.tap_row) * p.rows.dilation;
+                      (part.tap_row + tap_row) * p.rows.dilation;
     const int column = tile.position * p.y.phase_step + tile.phase + phase;
     const int end = min(p.segment, PositionsFrom(p.y, column) - begin);
     if (tile.row + row < p.y.planes.height && IsWithin(x_row, p.x.planes.height) && end > 0) {
@@ -211,22 +248,19 @@ __device__ __forceinline__ void SumFilters(
   A gradient_sum = 0;
   const auto first = static_cast<std::uint32_t>(part.slice) * p.tiles_of_slice;
   const std::uint32_t end = min(first + p.tiles_of_slice, p.tiles);
+  int next = 0;
 #pragma unroll 1
   for (std::uint32_t i = first; i < end; ++i) {
     const Tile tile = TileOf(p, part.channel, i);
-    const int x_depth = MetDepth(p.depths, p.x.planes, tile.depth, part.tap_depth);
-    if (x_depth < 0 && !sums_gradient) {
-      continue;
-    }
-    const T* x_planes = x + max(x_depth, 0) * p.x.planes.depth_stride;
-    const T* y_planes = y + tile.depth * p.y.planes.depth_stride;
     const int first_row = FirstRow(
         p.x, tile.row * static_cast<int>(p.rows.step.divisor) + p.rows.first +
                  part.tap_row * p.rows.dilation);
-    const int x_phase = p.taps.phases.divisor > 1 ? 0 : tile.phase;
-    BeginToCopyLines<R>(
-        p.x, tile.block, x_planes, first_row, p.x_column + tile.position * p.x.phase_step + x_phase,
-        shared);
+    next = tile.depth == 0 ? 0 : next;
+    const bool meets = BeginToCopyX<R>(p, tile, part.tap_depth, first_row, x, shared, &next);
+    if (!meets && !sums_gradient) {
+      continue;
+    }
+    const T* y_planes = y + tile.depth * p.y.planes.depth_stride;
     BeginToCopyLines<R>(
         p.y, tile.block, y_planes, tile.row, tile.position * p.y.phase_step + tile.phase,
         shared + p.y_begin);
@@ -234,13 +268,13 @@ __device__ __forceinline__ void SumFilters(
     if (sums_gradient) {
       gradient_sum += SumOfLines<R>(p.y, tile.block, y_planes, tile.row, shared + p.y_begin);
     }
-    if (is_active && x_depth >= 0) {
-      AddTile<kVectors>(p, tile, item, part.tap_row, first_row, shared, shared + p.y_begin, sums);
+    if (is_active) {
+      AddTile<kVectors>(p, tile, item, part, first_row, shared, shared + p.y_begin, sums);
     }
     __syncthreads();
   }
   const std::int64_t filter = part.slice * p.channels.divisor + part.channel;
-  const std::int64_t tap_plane = filter * p.tap_depths.divisor + part.tap_depth;
+  const std::int64_t tap_plane = filter * p.depths.taps + part.tap_depth;
   SumOverShares<kVectors>(
       p, part.tap_rows, sums, shared,
       partial + (tap_plane * p.taps.rows.divisor + part.tap_row) * p.taps.columns.divisor);
