@@ -140,6 +140,27 @@ TEST(DepthwiseLines, SumsFiltersInSlicesOfTheShape) {
   EXPECT_EQ(lines->workspace, static_cast<std::size_t>(lines->blocks) * 31 * sizeof(float));
 }
 
+TEST(DepthwiseLines, SumsAllPlanesOfTapsTogetherWhereThereIsRoom) {
+  const auto plan_of = [](const Axis& depths, std::int64_t side) {
+    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(TaskOf(
+        Primitive::kBackwardFilter, DataType::kFloat, {8, 54},
+        {depths, AxisOf(56, side, side / 2), AxisOf(56, side, side / 2)}));
+    EXPECT_TRUE(lines.has_value());
+    return lines.value_or(DepthwiseLines());
+  };
+  const DepthwiseLines together = plan_of(AxisOf(16, 3, 1), 3);
+  EXPECT_EQ(together.filter_arguments.ring.divisor, 3U);
+  EXPECT_EQ(together.blocks, together.slices * 54);
+  EXPECT_GT(together.filter_arguments.tiles_of_slice, 3U);
+  EXPECT_LE(together.shared_bytes, depthwise_lines::kMostSharedBytes);
+  const DepthwiseLines large = plan_of(AxisOf(16, 3, 1), 31);
+  EXPECT_EQ(large.filter_arguments.ring.divisor, 1U);
+  EXPECT_EQ(large.filter_arguments.tap_depth_tiles.divisor, 3U);
+  Axis dilated = AxisOf(16, 3, 2);
+  dilated.dilation = 2;
+  EXPECT_EQ(plan_of(dilated, 3).filter_arguments.ring.divisor, 1U);
+}
+
 using Values = std::array<std::vector<double>, kOperands>;
 
 /// What a 1-D task's result is, computed plainly.

@@ -103,6 +103,11 @@ std::vector<ConvShape> ShapesOf3d() {
   return {
       ByLines("3x3x3", {2, 3, 5, 12, 24}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       ByLines("3x3x3 of small planes", {3, 21, 4, 7, 7}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      // Slices of several depths, of which neighbours share planes.
+      ByLines("3x3x3 of many channels", {2, 900, 6, 3, 4}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines(
+          "by 2 of many channels", {1, 900, 11, 3, 5}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {},
+          {2, 2, 2}),
       ByLines("3x3x3 of several blocks", {1, 2, 3, 58, 75}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       ByLines("3x3x3 of one plane", {2, 3, 1, 9, 11}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       ByLines("3x1x1", {2, 3, 7, 6, 9}, {3, 1, 1}, {1, 0, 0, 1, 0, 0}),

@@ -65,7 +65,7 @@ struct Item {
 
 __device__ __forceinline__ Item ItemOf(const FilterArguments& p) {
   Item item;
-  item.tap_row = static_cast<int>(threadIdx.x);
+  item.tap_row = cuda::ThreadReadAnew();
   item.group = DivideBy(p.items, &item.tap_row);
   item.segment = item.group;
   item.group = DivideBy(p.segments, &item.segment);
@@ -74,6 +74,11 @@ __device__ __forceinline__ Item ItemOf(const FilterArguments& p) {
   item.tap_phase = item.tap_row;
   item.tap_row = DivideBy(p.taps.phases, &item.tap_phase);
   return item;
+}
+
+__device__ __forceinline__ bool
+IsActive(const FilterArguments& p, const Item& item, const Part& part) {
+  return item.group < p.groups && item.tap_row < part.tap_rows;
 }
 
 /// How many positions a line of dY has whose first one is at a column.
@@ -240,8 +245,7 @@ __device__ __forceinline__ void SumFilters(
   GRADSMITH_DYNAMIC_SHARED(storage);
   A* shared = reinterpret_cast<A*>(storage);
   const Part part = PartOf(p);
-  const Item item = ItemOf(p);
-  const bool is_active = item.group < p.groups && item.tap_row < part.tap_rows;
+  const bool is_active = IsActive(p, ItemOf(p), part);
   A sums[R::kLength] = {};
   const bool sums_gradient =
       gradient_partial != nullptr && part.tap_row == 0 && part.tap_depth == 0;
@@ -269,7 +273,7 @@ __device__ __forceinline__ void SumFilters(
       gradient_sum += SumOfLines<R>(p.y, tile.block, y_planes, tile.row, shared + p.y_begin);
     }
     if (is_active) {
-      AddTile<kVectors>(p, tile, item, part, first_row, shared, shared + p.y_begin, sums);
+      AddTile<kVectors>(p, tile, ItemOf(p), part, first_row, shared, shared + p.y_begin, sums);
     }
     __syncthreads();
   }
