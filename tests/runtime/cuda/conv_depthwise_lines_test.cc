@@ -104,7 +104,7 @@ std::vector<ConvShape> ShapesOf3d() {
       ByLines("3x3x3", {2, 3, 5, 12, 24}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       ByLines("3x3x3 of small planes", {3, 21, 4, 7, 7}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       // Slices of several depths, of which neighbours share planes.
-      ByLines("3x3x3 of many channels", {2, 900, 6, 3, 4}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
+      ByLines("3x3x3 of many channels", {5, 260, 4, 12, 2}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}),
       ByLines(
           "by 2 of many channels", {1, 900, 11, 3, 5}, {3, 3, 3}, {1, 1, 1, 1, 1, 1}, {},
           {2, 2, 2}),
