@@ -31,8 +31,8 @@ struct DepthwiseLines {
 };
 
 /// PlanDepthwiseLines returns nothing where the task is no such one: where it has steps and
-/// dilation along the last axis, or for backward data along that of rows, a filter that is not dense or too large for shared memory, or sizes
-/// beyond 32 bits.
+/// dilation along the last axis, or for backward data along that of rows, a filter that is not
+/// dense or too large for shared memory, or sizes beyond 32 bits.
 std::optional<DepthwiseLines> PlanDepthwiseLines(const Task& task);
 
 /// MakeDepthwiseLinesPlan returns a plan for a task and how it is launched.
