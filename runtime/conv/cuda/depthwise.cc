@@ -34,14 +34,6 @@ bool FitsInt(const Axis& axis) {
          FitsInt(axis.w * axis.dilation) && FitsInt(axis.pad_begin);
 }
 
-std::int64_t TapsOf(const Problem& problem) {
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial_rank; ++i) {
-    taps *= problem.axes.at(i).w;
-  }
-  return taps;
-}
-
 /// Every channel has a filter of its own, and all of it is of a size that the kernels take.
 bool IsDepthwise(const Problem& problem) {
   bool fits = problem.group == problem.x_channels && problem.group == problem.y_channels &&
@@ -220,6 +212,14 @@ class DepthwisePlan final : public internal::Plan {
 };
 
 }  // namespace
+
+std::int64_t TapsOf(const Problem& problem) {
+  std::int64_t taps = 1;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    taps *= problem.axes.at(i).w;
+  }
+  return taps;
+}
 
 bool DepthwiseFits(const Task& task) {
   if (!IsDepthwise(task.problem)) {

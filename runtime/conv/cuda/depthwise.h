@@ -2,6 +2,7 @@
 #define GRADSMITH_CONV_CUDA_DEPTHWISE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,9 @@
 /// Half and bf16 are summed in float and rounded once (in parts of a batch: once for each part);
 /// the same call gives the same bits.
 namespace gradsmith::conv {
+
+/// TapsOf returns how many taps the filter of a channel has.
+std::int64_t TapsOf(const Problem& problem);
 
 /// DepthwiseFits returns whether the task is one: its filter dense and of no more than 64 taps, and
 /// all sizes within 32 bits.

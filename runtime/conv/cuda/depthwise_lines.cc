@@ -142,11 +142,6 @@ std::int64_t SetLines(const Job& job, const BlockShape& shape, Arguments* argume
   return elements * (depthwise_lines::kVectorBytes / runs.of_vector);
 }
 
-/// The part of `whole` that each of the fewest parts of at most `most` has.
-std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
-  return CeilDivide(whole, CeilDivide(whole, std::max<std::int64_t>(most, 1)));
-}
-
 /// Threads of a block at most: few where there is little to compute, so that all of a GPU does.
 std::int64_t MostThreads(const Job& job) {
   const Problem& problem = job.task.problem;
@@ -166,11 +161,11 @@ BlockShape LargestPart(const Job& job, std::int64_t most) {
   BlockShape shape;
   const std::int64_t of_rows = most / job.row_step;
   const bool is_by_steps = job.columns.taps.phases.divisor > 1;
-  shape.phases =
-      is_by_steps ? job.phases
-                  : EvenPart(
-                        job.phases,
-                        std::max(of_rows / job.runs_of_line, std::min(kFewestPhases, job.phases)));
+  shape.phases = is_by_steps ? job.phases
+                             : EvenPart(
+                                   job.phases, std::max(
+                                                   of_rows / job.runs_of_line,
+                                                   std::min({kFewestPhases, job.phases, of_rows})));
   shape.runs = EvenPart(job.runs_of_line, of_rows / shape.phases);
   const std::int64_t units = CeilDivide(job.rows, job.row_step);
   shape.rows = EvenPart(units, most / (job.row_step * shape.phases * shape.runs)) * job.row_step;

@@ -78,10 +78,6 @@ struct TileShape {
   [[nodiscard]] std::int64_t lines() const { return images * rows * phases; }
 };
 
-std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
-  return CeilDivide(whole, CeilDivide(whole, std::max<std::int64_t>(most, 1)));
-}
-
 /// Runs of all lines of a block's taps.
 std::int64_t ItemsOf(const Job& job, const TileShape& shape) {
   return shape.tap_depths * shape.tap_rows * job.row_items;

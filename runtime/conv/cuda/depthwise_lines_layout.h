@@ -5,10 +5,16 @@
 
 #include "conv/cuda/depthwise_lines_arguments.h"
 #include "conv/task.h"
+#include "core/tiles.h"
 
 /// How a depthwise task's rows and taps become lines in shared memory, for
 /// conv/cuda/depthwise_lines.h.
 namespace gradsmith::conv::depthwise_lines {
+
+/// EvenPart returns the part of `whole` that each of the fewest parts of at most `most` has.
+constexpr std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
+  return internal::CeilDivide(whole, internal::CeilDivide(whole, most));
+}
 
 /// MakesLines returns whether a task is a depthwise one that can be computed by lines.
 bool MakesLines(const Task& task);

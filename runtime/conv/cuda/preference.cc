@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "conv/cuda/depthwise.h"
 #include "conv/cuda/images.h"
 #include "conv/cuda/planes_arguments.h"
 #include "core/tiles.h"
@@ -34,14 +35,6 @@ bool HasEnoughElements(const Problem& problem) {
 bool AreChannelsFirst(const Problem& problem) {
   return problem.x_strides == ContiguousStrides(DimsOf(problem, kX)) &&
          problem.y_strides == ContiguousStrides(DimsOf(problem, kY));
-}
-
-std::int64_t TapsOf(const Problem& problem) {
-  std::int64_t taps = 1;
-  for (int i = 0; i < problem.spatial_rank; ++i) {
-    taps *= problem.axes.at(i).w;
-  }
-  return taps;
 }
 
 bool HasOneTap(const Problem& problem) {

@@ -587,8 +587,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
   }
   if (id == kDepthwiseLines) {
     const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
-    return lines ? MakeDepthwiseLinesPlan(task_, *lines)
-                 : InvalidArgument("'" + id + "' does not fit the problem");
+    return lines ? MakeDepthwiseLinesPlan(task_, *lines) : unfit;
   }
   if (id == kDepthwise && DepthwiseFits(task_)) {
     return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them
