@@ -20,6 +20,7 @@ namespace {
 using cuda::DivisorOf;
 using depthwise_lines::Arguments;
 using depthwise_lines::Columns;
+using depthwise_lines::EvenPart;
 using depthwise_lines::FilterArguments;
 using depthwise_lines::kThreads;
 using depthwise_lines::Lines;

@@ -113,14 +113,9 @@ TEST(DepthwiseLines, CoversEveryElement) {
 /// Also where rows by large steps and dilated columns each want many.
 TEST(DepthwiseLines, HasNoMoreThreadsThanItsKernels) {
   for (const std::int64_t step : {2, 33, 40, 128, 300}) {
-    Axis rows = AxisOf(400, 3, 1);
-    rows.stride = step;
-    rows.y = (rows.x + 2 - rows.w) / step + 1;
-    Axis columns = AxisOf(400, 2, 0);
-    columns.dilation = 8;
-    columns.y = columns.x - columns.dilation;
-    for (const Primitive primitive :
-         {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+    const Axis rows = {.x = 400, .w = 3, .stride = step, .pad_begin = 1, .pad_end = 1};
+    const Axis columns = {.x = 400, .w = 2, .dilation = 8};
+    for (const Primitive primitive : kAllPrimitives) {
       const Task task = TaskOf(primitive, DataType::kFloat, {8, 64}, {rows, columns});
       const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task);
       EXPECT_TRUE(lines || step > depthwise_lines::kThreads) << step;
