@@ -165,10 +165,12 @@ WRITTEN_OTHERWISE = [
      "formulas are written otherwise, and give the same: w, q, Y, z"),
     ([('{z: factor * X, Y: z * z + 1, Z: "sum(X, N)"}', '{Z: "sum(X, N)", z: factor * X, Y: z * z + 1}')],
      "formulas are written otherwise, and give the same"),
+    ([("factor * X", "X * factor")], "formulas are written otherwise, and give the same: z"),
+    ([("z * z + 1", "1 + z * z")], "formulas are written otherwise, and give the same: Y"),
 ]  # fmt: skip
 COMPUTED_OTHERWISE = [
     (("z * z + 1", "z * z + 2"), ["output 'Y' is computed otherwise: z * z + 2, was z * z + 1"]),
-    (("factor * X", "X * factor"), ["output 'Y' is computed otherwise, by the formulas that it reads"]),
+    (("factor * X", "factor + X"), ["output 'Y' is computed otherwise, by the formulas that it reads"]),
     (("sum(X, N)", "max(X, N)"), ["output 'Z' is computed otherwise: max(X, N), was sum(X, N)"]),
     (("sum(X, N)", "sum(X, D)"), ["output 'Z' is computed otherwise: sum(X, D), was sum(X, N)"]),
     (('z * z + 1, Z: "sum(X, N)"', 'z, Z: "count(N)"'),
@@ -177,7 +179,9 @@ COMPUTED_OTHERWISE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("edits", "message"), WRITTEN_OTHERWISE, ids=["brackets", "names", "order"])
+@pytest.mark.parametrize(
+    ("edits", "message"), WRITTEN_OTHERWISE, ids=["brackets", "names", "order", "factors", "summands"]
+)
 def test_formulas_that_are_written_otherwise(edits: list[tuple[str, str]], message: str) -> None:
     old = edited(PRODUCT, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
     (change,) = _changes(old, edited(old, *edits))
@@ -189,6 +193,38 @@ def test_formulas_that_give_something_else(edit: tuple[str, str], messages: list
     old = edited(PRODUCT, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
     found = _changes(old, edited(old, edit))
     assert [(change.effect, change.message) for change in found] == [(Effect.BREAKING, one) for one in messages]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("X * 2", "2 * X", True),
+        ("X + factor", "factor + X", True),
+        ("(X + factor) + exp(X)", "exp(X) + (factor + X)", True),
+        ("(X + 1) * exp(X)", "exp(X) * (1 + X)", True),
+        ("(X + factor) + (X - 1)", "(X - 1) + (X + factor)", True),
+        ("X - factor", "factor - X", False),
+        ("X / factor", "factor / X", False),
+        ("mul0(X, factor)", "mul0(factor, X)", False),
+        ("(X + factor) + 1", "X + (factor + 1)", False),
+        ("(X * factor) * 3", "X * (factor * 3)", False),
+        # Either product may be fused with the sum, and is not rounded then.
+        ("X * factor + X * X", "X * X + X * factor", False),
+        ("X * factor + exp(X)", "exp(X) + X * factor", False),
+        ("X * factor + -(X * X)", "-(X * X) + X * factor", False),
+        ("(X * X - 1) + X * factor", "X * factor + (X * X - 1)", False),
+    ],
+)
+def test_factors_and_summands_have_no_order(one: str, other: str, is_same: bool) -> None:
+    old, new = (edited(SCALE, ("kernel: scale::Scale", f'formulas: {{Y: "{text}"}}')) for text in (one, other))
+    (change,) = _changes(old, new)
+    assert change.effect is (Effect.COMPATIBLE if is_same else Effect.BREAKING)
+
+
+def test_summands_that_have_names_are_products_too() -> None:
+    old = edited(SCALE, ("kernel: scale::Scale", "formulas: {a: X * X, b: X * factor, Y: a + b}"))
+    (change,) = _changes(old, edited(old, ("Y: a + b", "Y: b + a")))
+    assert change.effect is Effect.BREAKING
 
 
 def test_formulas_of_what_has_another_name_give_the_same() -> None:
