@@ -342,7 +342,7 @@ def nothing_there(owner: str, member: str) -> str:
 
 @fault("G024")
 def bad_doc(problem: str) -> str:
-    """Documentation is empty or longer than a line."""
+    """Documentation is empty, longer than a line, or holds a control character."""
     return f"documentation {problem}"
 
 

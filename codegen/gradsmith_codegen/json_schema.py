@@ -188,7 +188,11 @@ def _told(what: str, value: Json) -> Json:
     return {"description": what, **value}
 
 
-_DOC = _told("What it is or does, in a line.", {"type": "string", "pattern": r"^[^\n\r]*[^\s][^\n\r]*$"})
+_CONTROLS = r"\x00-\x08\x0a-\x1f\x7f"
+_DOC = _told(
+    "What it is or does, in a line.",
+    {"type": "string", "pattern": rf"^[^{_CONTROLS}]*[^\s{_CONTROLS}][^{_CONTROLS}]*$"},
+)
 _DIM = _either(_text(*grammar.DIMS), {"type": "integer", "minimum": 0, "maximum": 999_999_999})
 _RANK: Json = {"type": "integer", "minimum": 0, "maximum": grammar.MAX_RANK}
 _RANKS = _either(_RANK, {**_list(_RANK, 2), "maxItems": 2})

@@ -3,6 +3,7 @@ not there."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Set
 from typing import Concatenate, ParamSpec, TypeVar, cast
@@ -11,7 +12,7 @@ from . import faults, scalars
 from .diagnostics import Diagnostic
 from .loader import MAX_DEPTH, Invalid, Mapping, Node, Quoted, Scalar, Sequence
 from .model import Span, Spanned
-from .text import Text
+from .text import Text, printable
 from .vocabulary import Keys
 
 P = ParamSpec("P")
@@ -23,6 +24,8 @@ Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the 
 
 
 MAX_MERGED = 128  # entries that one `<<` brings: those of long chains of merges grow with each
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # all but the tab
 
 
 class Entry:
@@ -405,4 +408,7 @@ def _quick_entries(node: Mapping) -> Entries:
 def _sentence_problem(text: str) -> str:
     if not text.strip():
         return "is empty"
-    return "must be one line" if text.splitlines() != [text] else ""
+    if text.splitlines() != [text]:
+        return "must be one line"
+    control = _CONTROL.search(text)
+    return f"must not hold the control character {printable(control[0])}" if control else ""
