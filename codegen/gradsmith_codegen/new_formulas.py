@@ -61,9 +61,13 @@ class FormulaEntry:
         self._roles = Roles(list(self._trees.values()), self._inputs)
         taken = {*self._inputs, *self._attributes, *defined}
         self._parameter = next(one for one in ("T", "T1", "T2", *_LETTERS) if one not in taken)
-        self._refuse()
+        self._refuse(attributes)
 
-    def _refuse(self) -> None:
+    def _refuse(self, attributes: Sequence[tuple[str, str]]) -> None:
+        given = [name for name, _ in attributes]
+        twice = [name for name in self._given if given.count(name) > 1]
+        if twice:
+            raise Refused(f"the attribute '{twice[0]}' is given twice")
         unread = [name for name in self._given if name not in self._attributes]
         if unread:
             raise Refused(f"no formula reads the attribute '{unread[0]}'")
@@ -347,9 +351,8 @@ def _given_attribute(name: str, default: str) -> str:
         return spelling.flow({"type": "float", "default": number, bound: number})
     if default in CONSTANTS:
         default = repr(CONSTANTS[default])
-    short = re.fullmatch(r"([+-]?\d+)[eE]([+-]?\d+)", default)
-    if short:  # no number to YAML
-        default = f"{short[1]}.0e{int(short[2]):+d}"
+    if not scalars.is_number(default) and scalars.is_real(default):
+        default = scalars.plain_decimal(default)
     if default in ("true", "false"):
         kind = "bool"
     elif scalars.is_number(default):

@@ -129,17 +129,18 @@ class SchemaText:
         return [(part.start, self._end(part), f"*{part.anchor}") for part in piece.parts() if part.anchor]
 
     def _history(self, piece: Piece) -> list[_Edit]:
-        """A new operator has none; its lines go."""
-        lines = self.source.lines
-        return [
-            (
-                Place(key.start.line - 1, len(lines[key.start.line - 1])),
-                Place(value.end.line, len(lines[value.end.line])),
-                "",
-            )
-            for key, value in _pairs(piece)
-            if key.word == "history" and not piece.is_flow and key.start.line > piece.start.line
-        ]
+        """A new operator has none; its lines go, and in braces what is up to the next entry."""
+        lines, pairs = self.source.lines, piece.pairs
+        at = next((at for at, (key, _) in enumerate(pairs) if key.word == "history"), None)
+        if at is None:
+            return []
+        key, value = pairs[at]
+        if at + 1 < len(pairs) and (piece.is_flow or at == 0):
+            return [(key.start, pairs[at + 1][0].start, "")]
+        if piece.is_flow:
+            return [(pairs[at - 1][1].end, value.end, "")]
+        before = key.start.line - 1
+        return [(Place(before, len(lines[before])), Place(value.end.line, len(lines[value.end.line])), "")]
 
     def _end(self, part: Piece) -> Place:
         """With the comment behind the last line of a block, which is about that line."""

@@ -24,6 +24,7 @@ _TRUE = {"yes", "true", "on"}
 _NULL = {"~", "null", "Null", "NULL"}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)$")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*(?:[eE][-+][0-9]+)?$")
+_IS_NOT_ZERO = re.compile(r"[^eE]*[1-9]")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?$")
 
 # Numbers that are read otherwise than they look, or by some YAML versions only.
@@ -78,6 +79,11 @@ def is_number(text: str) -> bool:
     return bool(_INTEGER.match(text) or _FLOAT.match(text))
 
 
+def is_real(text: str) -> bool:
+    """A real number as other languages spell it too: `.5`, `1e5`."""
+    return bool(_ODD_DECIMAL.match(text)) and not text.lstrip("+-").isdecimal()
+
+
 def integer(text: str) -> int:
     """A plain scalar that is meant as an integer."""
     if not _INTEGER.match(text):
@@ -96,6 +102,8 @@ def number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise NotANumber(f"{shortened(text)}, which does not fit in a double")
+    if value == 0 and _IS_NOT_ZERO.match(text):
+        raise NotANumber(f"{shortened(text)}, which is too near to 0 for a double and would be 0")
     return value
 
 
@@ -145,7 +153,7 @@ def _base_60(text: str) -> str:
 
 
 def _odd_decimal(text: str) -> str:
-    return f"write {_plain_decimal(text)} for `{text}`; YAML's versions differ on what it means"
+    return f"write {plain_decimal(text)} for `{text}`; YAML's versions differ on what it means"
 
 
 _SURPRISES = (
@@ -199,7 +207,7 @@ def _sexagesimal(text: str) -> str:
     return sign + (str(total.numerator) if total.denominator == 1 else str(float(total)))
 
 
-def _plain_decimal(text: str) -> str:
+def plain_decimal(text: str) -> str:
     """A spelling that every YAML reads as this number."""
     mantissa, _, exponent = text.lower().lstrip("+").partition("e")
     sign, mantissa = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)

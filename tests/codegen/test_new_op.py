@@ -97,6 +97,38 @@ def test_a_copy(new_op: NewOp) -> None:
     assert told == Told(0, expected, "")
 
 
+@pytest.mark.parametrize(
+    ("with_history", "without"),
+    [
+        ("{name: F, history: [{version: 1, change: f}], doc", "{name: NF, doc"),
+        ("{history: [{version: 1, change: f}], name: F, doc", "{name: NF, doc"),
+        ('{name: F, "history": [{version: 1, change: f}],  # F\'s\n     doc', "{name: NF, doc"),
+    ],
+)
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_copy_in_braces_has_no_history(
+    new_op: NewOp, schema: Path, with_history: str, without: str, is_last: bool
+) -> None:
+    rest = (
+        ": f, kernel: scale::Scale, backends: [cpu], inputs: {X: {type: T, shape: [N]}},\n"
+        "     outputs: {Y: {type: T, like: X}}, attributes: {factor: {type: float, default: 1.0}},\n"
+        "     rows: {float: {T: float}}, cases: [{name: a, X: [2]}]"
+    )
+    if is_last:
+        with_history = "{name: F, doc"
+        rest += ",\n     history: [{version: 1, change: f}]"
+    schema.write_text(f"{SCALE}  - {with_history}{rest}}}\n", encoding="utf-8")
+    without += rest.partition(",\n     history")[0]
+    assert new_op("NF", "--like", "F") == Told(0, f"  - {without}}}\n", "")
+
+
+def test_a_copy_has_no_history_where_it_came_first(new_op: NewOp, schema: Path) -> None:
+    expected = new_op("Stretch", "--like", "Scale").out
+    history = "- history:\n      - {version: 1, change: new}\n    name: Scale\n"
+    schema.write_text(edited(SCALE, ("- name: Scale\n", history)), encoding="utf-8")
+    assert new_op("Stretch", "--like", "Scale") == Told(0, expected, "")
+
+
 @pytest.mark.parametrize("before", ["    kernel:", "    cases:"])
 @pytest.mark.parametrize("history", ["[{version: 1, change: new}]", "\n      - {version: 1, change: new} # 1"])
 def test_a_copy_has_no_history(new_op: NewOp, schema: Path, before: str, history: str) -> None:
@@ -323,6 +355,32 @@ def test_a_default_may_be_infinite_or_pi(new_op: NewOp, given: str, line: str) -
     assert f"      {line}\n" in told.out
 
 
+@pytest.mark.parametrize(
+    ("given", "default"),
+    [
+        (".5", "0.5"),
+        ("-.5", "-0.5"),
+        (".5e-3", "0.5e-3"),
+        ("1.5e5", "1.5e+5"),
+        ("1e5", "1.0e+5"),
+        ("5.", "5."),
+        ("0e-400", "0.0e-400"),
+    ],
+)
+def test_a_default_is_spelled_as_yaml_reads_it(new_op: NewOp, given: str, default: str) -> None:
+    told = new_op("Foo", "--formula", "Y: X * a", "--attribute", f"a={given}")
+    assert (told.status, told.err) == (0, "")
+    assert f"      a: {{type: float, default: {default}}}\n" in told.out
+
+
+@pytest.mark.parametrize("given", ["1e-400", ".1e-330", "-1.5e-324000"])
+def test_a_default_does_not_become_0(new_op: NewOp, schema: Path, given: str) -> None:
+    told = new_op("Foo", "--formula", "Y: X * a", "--attribute", f"a={given}", "--write")
+    assert (told.status, told.out) == (1, "")
+    assert ", which is too near to 0 for a double and would be 0\n" in told.err
+    assert schema.read_text(encoding="utf-8") == SCALE
+
+
 # -- Writing ---
 
 
@@ -375,6 +433,9 @@ def test_ops_need_not_come_last(new_op: NewOp, schema: Path) -> None:
         (["Scale", "--like", "Scale"], "{file}:5: there is an operator 'Scale' already"),
         (["Foo", "--like", "Scael"], "{file}: there is no operator 'Scael'; did you mean 'Scale'?"),
         (["Foo", "--formula", "Y: X", "--attribute", "b=1"], "no formula reads the attribute 'b'"),
+        (["Foo", "--formula", "Y: X * b", "--attribute", "b=1", "--attribute", "b=2"],
+         "the attribute 'b' is given twice"),
+        (["Foo", "--formula", "Y: X * b", "--attribute", "b=."], "attribute 'b' has the default '.', which is no "),
         (["Foo", "--formula", "Y: X * b", "--attribute", "b=x"], "attribute 'b' has the default 'x', which is no "),
         (["Foo", "--formula", "Y: 1 + pi"], "the formulas read no input"),
         (["Foo", "--formula", "Y: Z", "--formula", "Z: Y"], "no formula is an output's: each is read by another"),
@@ -421,6 +482,8 @@ def test_wrong_usage(new_op: NewOp, arguments: list[str], message: str) -> None:
     ("arguments", "fault"),
     [
         (["foo", "--like", "Scale"], "error[G101]: 'foo' is no operator name"),
+        (["Foo", "--formula", "Y: X", "--doc", "a\x01b"],
+         "error[G024]: documentation must not hold the control character \\x01"),
         (["Foo", "--formula", "lambda: X", "--formula", "int: X"], "error[G102]"),
     ],
 )
