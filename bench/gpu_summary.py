@@ -39,7 +39,7 @@ from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/performance.md", "docs/lab/batch-norm-floor.md")
+PAGES = ("README.md", "docs/performance.md", "docs/lab/batch-norm-floor.md", "docs/lab/layers-of-one-kind.md")
 RESULTS = "bench/results"
 ORDER = "gpu_runs.txt"  # their names, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
@@ -306,10 +306,15 @@ def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
 # --- the pages ------------------------------------------------------------------------------------------------------
 
 
-def with_tables(page: str, runs: Sequence[Run]) -> str:
+def with_tables(page: str, runs: Sequence[Run], folder: str = "docs") -> str:
+    """The text of a page in a folder, below which links to runs begin."""
+    up = "../" * (folder.count("/") + 1)
+
     def table(marked: re.Match[str]) -> str:
         make, card = TABLES[marked[2]]
-        return "\n".join([marked[1], *make([run for run in runs if run.is_of(card)]), marked[3]])
+        lines = make([run for run in runs if run.is_of(card)])
+        linked = [line.replace(f"](../{RESULTS}/", f"]({up}{RESULTS}/") for line in lines]
+        return "\n".join([marked[1], *linked, marked[3]])
 
     return MARKED.sub(table, page)
 
@@ -324,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in PAGES:
         page = options.root / name
         text = page.read_text(encoding="utf-8")
-        if (made := with_tables(text, runs)) != text:
+        if (made := with_tables(text, runs, str(Path(name).parent))) != text:
             stale.append(name)
             if not options.check:
                 page.write_text(made, encoding="utf-8")

@@ -85,6 +85,8 @@ def test_unknown_policies_and_modes_are_refused() -> None:
         ({"search_budget_seconds": "1"}, TypeError, "search_budget_seconds is '1' (str); expected a number"),
         ({"search_budget_seconds": -1.0}, ValueError, "search_budget_seconds is -1.0; expected 0 or more"),
         ({"search_budget_seconds": float("nan")}, ValueError, "search_budget_seconds is nan; expected 0 or more"),
+        ({"first_choice_seconds": None}, TypeError, "first_choice_seconds is None (NoneType); expected a number"),
+        ({"first_choice_seconds": -1}, ValueError, "first_choice_seconds is -1; expected 0 or more"),
         ({"threads": -1}, ValueError, "threads is -1; expected 0, for one on each processor, or more"),
         ({"threads": 1 << 40}, ValueError, "threads is 1099511627776"),
         ({"threads": "2"}, TypeError, "threads is '2' (str); expected a number of threads"),

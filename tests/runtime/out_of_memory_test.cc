@@ -123,6 +123,7 @@ TEST_P(OutOfMemoryWithThreads, AContextWithoutMemoryRefusesCalls) {
   ConvGradCall conv;
   const ContextOptions options = {
       .threads = GetParam(),
+      .first_choice_seconds = 0,
       .cache = std::string(100, 'c'),
       .on_search_progress = [text = std::string(100, 'p')](const SearchProgress&) {}};
   for (const bool alone : {true, false}) {

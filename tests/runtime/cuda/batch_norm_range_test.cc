@@ -451,6 +451,7 @@ class BatchNormRange : public cuda::GpuTest, public testing::WithParamInterface<
     ContextOptions options;
     options.device = {Backend::kCuda, 0};
     options.search_mode = mode;
+    options.first_choice_seconds = 0;
     options.cache = "off";
     return Context(options);
   }

@@ -333,6 +333,7 @@ class BatchNormSelectionTest : public cuda::GpuTest,
     options.device = Device{Backend::kCuda, 0};
     options.search_mode = mode;
     options.search_budget_seconds = 5;
+    options.first_choice_seconds = 0;
     return Context(options);
   }
 

@@ -88,6 +88,7 @@ class CudaRunOp : public GpuTest {
     ContextOptions options;
     options.device = {Backend::kCuda, 0};
     options.stream = stream;
+    options.first_choice_seconds = 0;
     options.cache = "off";
     return Context(options);
   }

@@ -39,6 +39,7 @@ Operand MultiplierOf(Primitive primitive) {
 Status RunWith(const std::string& decisions, TaskData& data, int* searches = nullptr) {
   ContextOptions options;
   options.threads = 1;
+  options.first_choice_seconds = 0;
   options.cache = decisions;
   options.on_search_progress = [searches](const SearchProgress&) {
     if (searches != nullptr) {

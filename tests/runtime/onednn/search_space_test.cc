@@ -122,12 +122,13 @@ TEST(CpuSearchSpace, DropsWhatIsNotDeterministicWhereThatIsAsked) {
   };
   const Task task = MakeTask(Primitive::kForward, kShape);
   for (const SearchPolicy& policy :
-       {SearchPolicy{.mode = SearchMode::kHeuristic, .deterministic = true},
+       {SearchPolicy{
+            .mode = SearchMode::kHeuristic, .deterministic = true, .first_choice_seconds = 0},
         SearchPolicy{.mode = SearchMode::kDefault}}) {
     DamagedSpace space(context, task, policy, jitter);
     EXPECT_EQ(Choose(space, policy).decision.id, "own/gemm");
   }
-  const SearchPolicy any = {.mode = SearchMode::kHeuristic};
+  const SearchPolicy any = {.mode = SearchMode::kHeuristic, .first_choice_seconds = 0};
   DamagedSpace space(context, task, any, jitter);
   EXPECT_NE(Choose(space, any).decision.id, "own/gemm");
 }
@@ -145,7 +146,8 @@ TEST(CpuSearchSpace, OneDnnsGoFirstButForWhatIsTiny) {
 
 TEST(CpuSearchSpace, ALimitOfWorkspaceLeavesOurOwn) {
   const Context context({.threads = 1});
-  const SearchPolicy policy = {.mode = SearchMode::kHeuristic, .workspace_limit = 0};
+  const SearchPolicy policy = {
+      .mode = SearchMode::kHeuristic, .workspace_limit = 0, .first_choice_seconds = 0};
   CpuSearchSpace space(context, MakeTask(Primitive::kForward, kShape), 1, policy);
   const Selected selected = Choose(space, policy);
   EXPECT_EQ(selected.decision.workspace, 0U);
