@@ -53,6 +53,8 @@ def _of_runs(folder: Path) -> Iterator[tuple[str, Measured]]:
     """Those of kernels that wait for memory, oldest first by their names."""
     for path in sorted(folder.glob("*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
+        if "machine" in run:
+            continue  # of gpu_benchmark, as bench/results has them: of layers that no page names
         for case in run.get("cases", ()):
             card = _card(run["gpu"])
             if "ms" in case or "us" in case:

@@ -65,9 +65,9 @@ class Context:
     """For "benchmark": after so many seconds no further kernel is tried on a problem."""
 
     first_choice_seconds: float = 0.008
-    """For "heuristic": when a problem is new, other kernels are timed beside the first by heuristics, and no further one
-    is begun after so many seconds and four runs of the first; longer where that takes more than 5 ms. With 0, and where
-    `deterministic` is True, the first is taken, by no clock."""
+    """For "heuristic": when a problem is new, other kernels are timed beside the first by heuristics, and no further
+    one is begun after so many seconds and four runs of the first; longer where that takes more than 5 ms. With 0, and
+    where `deterministic` is True, the first is taken, by no clock."""
 
     cache: str | os.PathLike[str] | None = None
     """The file in which choices of kernels are kept across processes; "off": kept for this process alone. Contexts of

@@ -271,7 +271,8 @@ def _other(chance: random.Random) -> None:
     """What is not an operator."""
     junk = [chance.choice([chance.choice(WORDS), chance.choice(JUNK)(chance)]) for _ in range(chance.randint(1, 4))]
     line = " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, 5)))
-    policies = ["deterministic", "allow_tf32", "workspace_limit", "search_mode", "search_budget_seconds"]
+    policies = ["deterministic", "allow_tf32", "workspace_limit", "search_mode"]
+    policies += ["search_budget_seconds", "first_choice_seconds"]
     match chance.randrange(5):
         case 0:
             gradsmith.explain(*junk)

@@ -19,7 +19,7 @@ constexpr std::int64_t EvenPart(std::int64_t whole, std::int64_t most) {
 /// MakesLines returns whether a task is a depthwise one that can be computed by lines.
 bool MakesLines(const Task& task);
 
-enum SpatialAxis { kDepths, kRows, kColumns };
+enum SpatialAxis : unsigned char { kDepths, kRows, kColumns };
 
 /// AxisOf returns a spatial axis of three: 2-D tensors have one plane, 1-D ones one row of it. A
 /// single tap is not dilated.
