@@ -43,13 +43,13 @@ TimeOfFew(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double ho
 /// listed, then the second of each, and so on; then the same of the other batches.
 class Looks {
  public:
-  Looks(SearchSpace& space, const SearchPolicy& policy, const Selected& selected)
-      : space_(space), policy_(policy), selected_(selected) {}
+  Looks(const SearchSpace& space, Batches* batches, const Selected& selected)
+      : space_(space), batches_(batches), selected_(selected) {}
 
   /// Nothing where there are no more.
   std::optional<Candidate> Next() {
     for (;;) {
-      while (batch_ < space_.batches()) {
+      while (batch_ < batches_->count()) {
         List(batch_++);
         if (!ranks_.empty() && !ranks_.front().empty()) {
           return TakeFrom(0);
@@ -86,12 +86,14 @@ class Looks {
       return;
     }
     std::vector<Rejection> rejections;
-    std::vector<Candidate> listed = Allowed(space_, batch, policy_, &rejections);
-    for (const Candidate& candidate : listed) {
+    std::vector<Candidate> worth;
+    for (const Candidate& candidate : batches_->At(batch, &rejections)) {
       of_first_ = candidate.id == selected_.decision.id ? candidate.notes : of_first_;
+      if (IsWorthALook(candidate)) {
+        worth.push_back(candidate);
+      }
     }
-    std::erase_if(listed, [&](const Candidate& candidate) { return !IsWorthALook(candidate); });
-    Keep(std::move(listed));
+    Keep(std::move(worth));
   }
 
   /// Not what is slow, or turns milliseconds into a second; nor what is less exact; nor what was
@@ -122,8 +124,8 @@ class Looks {
     return candidate;
   }
 
-  SearchSpace& space_;
-  const SearchPolicy& policy_;
+  const SearchSpace& space_;
+  Batches* batches_;
   const Selected& selected_;
   int batch_ = 0;
   bool lists_promising_ = true;
@@ -192,44 +194,28 @@ class BriefLook {
     std::ranges::stable_sort(timed_, {}, &Timed::milliseconds);
     while (!timed_.empty() && timed_.front().plan != nullptr) {
       Timed& timed = timed_.front();
-      if (const std::optional<double> error =
-              Checked(space_, timed.candidate, *timed.plan, &selected_->rejections)) {
-        selected_->decision = {
-            .id = timed.candidate.id,
-            .workspace = timed.plan->workspace(),
-            .mode = policy_.mode,
-            .milliseconds = timed.milliseconds,
-            .error = *error};
-        selected_->plan = std::move(timed.plan);
-        reporter_.Report(timed.candidate, timed.milliseconds, "", tried_, tried_, *selected_);
+      const bool is_taken = TakeIfRight(
+          space_, timed.candidate, std::move(timed.plan), policy_.mode, timed.milliseconds,
+          selected_);
+      reporter_.Report(
+          timed.candidate, timed.milliseconds, is_taken ? "" : selected_->rejections.back().reason,
+          tried_, tried_, *selected_);
+      if (is_taken) {
         return;
       }
-      reporter_.Report(
-          timed.candidate, timed.milliseconds, selected_->rejections.back().reason, tried_, tried_,
-          *selected_);
       timed_.erase(timed_.begin());
     }
   }
 
-  /// The quickest of each form but the choice's, the first choice among them, and none that is far
-  /// behind.
+  /// The first choice is one of its form.
   [[nodiscard]] std::vector<std::string> OfOtherForms() const {
-    constexpr double kFarBehind = 2;
-    std::map<std::string, std::pair<double, std::string>> of_forms;
-    of_forms[FormOf(first_.id)] = {first_.milliseconds, first_.id};
+    QuickestOfForms forms;
+    forms.Note(FormOf(first_.id), first_.id, first_.milliseconds);
     for (const Timed& timed : timed_) {
-      const std::pair<double, std::string> found = {timed.milliseconds, timed.candidate.id};
-      const auto [place, is_new] = of_forms.try_emplace(timed.candidate.form, found);
-      place->second = std::min(place->second, found);
+      forms.Note(timed.candidate.form, timed.candidate.id, timed.milliseconds);
     }
-    of_forms.erase(FormOf(selected_->decision.id));
-    std::vector<std::string> ids;
-    for (const auto& [form, quickest] : of_forms) {
-      if (quickest.first < kFarBehind * selected_->decision.milliseconds) {
-        ids.push_back(quickest.second);
-      }
-    }
-    return ids;
+    const Decision& taken = selected_->decision;
+    return forms.Others(FormOf(taken.id), taken.milliseconds);
   }
 
   static std::string FormOf(const std::string& id) {
@@ -250,12 +236,17 @@ class BriefLook {
 };
 
 /// Leaves time to look at others in a race.
-void RaceOthers(SearchSpace& space, const SearchPolicy& policy, Selected* selected) {
+void RaceOthers(
+    SearchSpace& space,
+    const SearchPolicy& policy,
+    Batches* batches,
+    Selected* selected) {
   constexpr double kWorthCompiling = 50;  // milliseconds
   constexpr double kRuns = 20;
   constexpr double kMostSeconds = 1;
   const double milliseconds = selected->decision.milliseconds;
-  std::vector<Candidate> candidates = AllAllowed(space, policy, false, &selected->rejections);
+  std::vector<Candidate> candidates =
+      AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
     return candidate.id == selected->decision.id || candidate.notes.transforms ||
            (candidate.notes.runtime_compiled && milliseconds < kWorthCompiling);
@@ -271,8 +262,13 @@ void RaceOthers(SearchSpace& space, const SearchPolicy& policy, Selected* select
 
 }  // namespace
 
-void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, int tried, Selected* selected) {
-  Looks looks(space, policy, *selected);
+void LookAtOthers(
+    SearchSpace& space,
+    const SearchPolicy& policy,
+    int tried,
+    Batches* batches,
+    Selected* selected) {
+  Looks looks(space, batches, *selected);
   std::optional<Candidate> other = looks.Next();
   if (!other) {
     return;
@@ -289,7 +285,7 @@ void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, int tried, Sel
   }
   selected->decision.milliseconds = *milliseconds;
   if (is_slow) {
-    RaceOthers(space, policy, selected);
+    RaceOthers(space, policy, batches, selected);
   } else {
     BriefLook(space, policy, tried, selected).Run(std::move(other), &looks);
   }

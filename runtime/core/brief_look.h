@@ -2,6 +2,7 @@
 #define GRADSMITH_CORE_BRIEF_LOOK_H_
 
 #include "core/candidate.h"
+#include "core/candidate_trial.h"
 #include "core/selection.h"
 
 namespace gradsmith::internal {
@@ -10,7 +11,12 @@ namespace gradsmith::internal {
 /// source and form, and takes a quicker one: for as long as the policy's first_choice_seconds and
 /// some runs of the first, or, where that takes many milliseconds, as long as some tens of them.
 /// `tried` is how many candidates were tried until then.
-void LookAtOthers(SearchSpace& space, const SearchPolicy& policy, int tried, Selected* selected);
+void LookAtOthers(
+    SearchSpace& space,
+    const SearchPolicy& policy,
+    int tried,
+    Batches* batches,
+    Selected* selected);
 
 }  // namespace gradsmith::internal
 

@@ -15,6 +15,22 @@ std::string TooMuchWorkspace(const SearchPolicy& policy) {
          " bytes";
 }
 
+std::vector<Candidate> Allowed(
+    SearchSpace& space,
+    int batch,
+    const SearchPolicy& policy,
+    std::vector<Rejection>* rejections) {
+  std::vector<Candidate> allowed;
+  for (Candidate& candidate : space.List(batch, rejections)) {
+    if (std::string why = WhyFiltered(candidate, policy); !why.empty()) {
+      rejections->push_back({std::move(candidate.id), std::move(why)});
+    } else {
+      allowed.push_back(std::move(candidate));
+    }
+  }
+  return allowed;
+}
+
 }  // namespace
 
 std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) {
@@ -43,20 +59,12 @@ std::string WhyFiltered(const Candidate& candidate, const SearchPolicy& policy) 
   return {};
 }
 
-std::vector<Candidate> Allowed(
-    SearchSpace& space,
-    int batch,
-    const SearchPolicy& policy,
-    std::vector<Rejection>* rejections) {
-  std::vector<Candidate> allowed;
-  for (Candidate& candidate : space.List(batch, rejections)) {
-    if (std::string why = WhyFiltered(candidate, policy); !why.empty()) {
-      rejections->push_back({std::move(candidate.id), std::move(why)});
-    } else {
-      allowed.push_back(std::move(candidate));
-    }
+const std::vector<Candidate>& Batches::At(int batch, std::vector<Rejection>* rejections) {
+  std::optional<std::vector<Candidate>>& listed = listed_[batch];
+  if (!listed) {
+    listed = Allowed(space_, batch, policy_, rejections);
   }
-  return allowed;
+  return *listed;
 }
 
 Rejection Rejected(const Candidate& candidate, const Status& status) {
@@ -80,17 +88,44 @@ std::unique_ptr<Plan> Build(
   return std::move(*plan);
 }
 
-std::optional<double> Checked(
+bool TakeIfRight(
     SearchSpace& space,
     const Candidate& candidate,
-    Plan& plan,
-    std::vector<Rejection>* rejections) {
-  const Result<double> error = space.Check(plan);
+    std::unique_ptr<Plan> plan,
+    SearchMode mode,
+    double milliseconds,
+    Selected* selected) {
+  const Result<double> error = space.Check(*plan);
   if (!error.ok()) {
-    rejections->push_back(Rejected(candidate, error.status()));
-    return std::nullopt;
+    selected->rejections.push_back(Rejected(candidate, error.status()));
+    return false;
   }
-  return *error;
+  selected->decision = {
+      .id = candidate.id,
+      .workspace = plan->workspace(),
+      .mode = mode,
+      .milliseconds = milliseconds,
+      .error = *error};
+  selected->plan = std::move(plan);
+  return true;
+}
+
+void QuickestOfForms::Note(const std::string& form, const std::string& id, double milliseconds) {
+  const auto [place, is_new] = of_forms_.try_emplace(form, milliseconds, id);
+  if (!is_new && milliseconds < place->second.first) {
+    place->second = {milliseconds, id};
+  }
+}
+
+std::vector<std::string> QuickestOfForms::Others(const std::string& best_form, double best) const {
+  constexpr double kFarBehind = 2;
+  std::vector<std::string> ids;
+  for (const auto& [form, quickest] : of_forms_) {
+    if (form != best_form && quickest.first < kFarBehind * best) {
+      ids.push_back(quickest.second);
+    }
+  }
+  return ids;
 }
 
 void Reporter::Report(

@@ -1,9 +1,11 @@
 #ifndef GRADSMITH_CORE_CANDIDATE_TRIAL_H_
 #define GRADSMITH_CORE_CANDIDATE_TRIAL_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/candidate.h"
@@ -13,12 +15,23 @@
 /// How candidates are listed, built, compared and reported, whoever chooses among them.
 namespace gradsmith::internal {
 
-/// Allowed lists the candidates of a batch that the policy allows; the others are rejected.
-std::vector<Candidate> Allowed(
-    SearchSpace& space,
-    int batch,
-    const SearchPolicy& policy,
-    std::vector<Rejection>* rejections);
+/// Batches lists each batch of a space once, as that may take milliseconds, and keeps the
+/// candidates that the policy allows.
+class Batches {
+ public:
+  Batches(SearchSpace& space, const SearchPolicy& policy)
+      : space_(space), policy_(policy), listed_(space.batches()) {}
+
+  [[nodiscard]] int count() const { return static_cast<int>(listed_.size()); }
+
+  /// The first time candidates that are not allowed are added to the rejections.
+  const std::vector<Candidate>& At(int batch, std::vector<Rejection>* rejections);
+
+ private:
+  SearchSpace& space_;
+  const SearchPolicy& policy_;
+  std::vector<std::optional<std::vector<Candidate>>> listed_;
+};
 
 /// Rejected returns the rejection of a candidate by an error.
 Rejection Rejected(const Candidate& candidate, const Status& status);
@@ -30,13 +43,27 @@ std::unique_ptr<Plan> Build(
     const SearchPolicy& policy,
     std::vector<Rejection>* rejections);
 
-/// Checked returns the error that was measured where the plan's output is right; otherwise nothing,
-/// and the reason is among the rejections.
-std::optional<double> Checked(
+/// TakeIfRight makes a candidate the choice, by its plan that took so many milliseconds, where the
+/// plan's output is right, and returns whether it is; otherwise the reason is among the rejections.
+bool TakeIfRight(
     SearchSpace& space,
     const Candidate& candidate,
-    Plan& plan,
-    std::vector<Rejection>* rejections);
+    std::unique_ptr<Plan> plan,
+    SearchMode mode,
+    double milliseconds,
+    Selected* selected);
+
+/// QuickestOfForms keeps the quickest candidate of each form that operands meet engines in.
+class QuickestOfForms {
+ public:
+  void Note(const std::string& form, const std::string& id, double milliseconds);
+
+  /// The ids of those in other forms than the best candidate's that are not far behind it.
+  [[nodiscard]] std::vector<std::string> Others(const std::string& best_form, double best) const;
+
+ private:
+  std::map<std::string, std::pair<double, std::string>> of_forms_;
+};
 
 /// Reporter tells who asked for it of each candidate that was tried.
 class Reporter {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -135,32 +135,21 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   if (*milliseconds >= kFaster * best_so_far) {
     return *milliseconds;
   }
-  if (const std::optional<double> error = Checked(space, candidate, *plan, &best->rejections)) {
-    best->decision = {
-        .id = candidate.id,
-        .workspace = plan->workspace(),
-        .mode = SearchMode::kBenchmark,
-        .milliseconds = *milliseconds,
-        .error = *error};
-    best->plan = std::move(plan);
-  }
+  TakeIfRight(space, candidate, std::move(plan), SearchMode::kBenchmark, *milliseconds, best);
   return *milliseconds;
 }
 
 }  // namespace
 
 std::vector<Candidate> AllAllowed(
-    SearchSpace& space,
-    const SearchPolicy& policy,
+    const SearchSpace& space,
     bool slow_to_list,
+    Batches* batches,
     std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates;
-  for (int batch = 0; batch < space.batches(); ++batch) {
-    if (space.IsSlowToList(batch) != slow_to_list) {
-      continue;
-    }
-    for (Candidate& candidate : Allowed(space, batch, policy, rejections)) {
-      candidates.push_back(std::move(candidate));
+  for (int batch = 0; batch < batches->count(); ++batch) {
+    if (space.IsSlowToList(batch) == slow_to_list) {
+      std::ranges::copy(batches->At(batch, rejections), std::back_inserter(candidates));
     }
   }
   return Stratified(std::move(candidates));
@@ -178,7 +167,7 @@ void Race::Run(const std::vector<Candidate>& candidates) {
     const double milliseconds = TryOne(space_, candidate, policy_, best_);
     const bool is_rejected = best_->rejections.size() > rejected;
     if (milliseconds > 0 && !is_rejected) {
-      Note(candidate, milliseconds);
+      forms_.Note(candidate.form, candidate.id, milliseconds);
       best_form_ = best_->decision.id == candidate.id ? candidate.form : best_form_;
     }
     if (IsHopeless(milliseconds, BestTime(*best_))) {
@@ -189,25 +178,6 @@ void Race::Run(const std::vector<Candidate>& candidates) {
         *best_);
     // The first of all loads libraries and code, which may take longer than the rest.
     loading_ = tried_ == 1 ? reporter_.seconds() : loading_;
-  }
-}
-
-std::vector<std::string> Race::OfOtherForms() const {
-  constexpr double kFarBehind = 2;
-  std::vector<std::string> ids;
-  for (const auto& [form, timed] : of_forms_) {
-    if (form != best_form_ && timed.milliseconds < kFarBehind * best_->decision.milliseconds) {
-      ids.push_back(timed.id);
-    }
-  }
-  return ids;
-}
-
-void Race::Note(const Candidate& candidate, double milliseconds) {
-  const auto [place, is_new] =
-      of_forms_.try_emplace(candidate.form, Timed{candidate.id, milliseconds});
-  if (!is_new && milliseconds < place->second.milliseconds) {
-    place->second = {candidate.id, milliseconds};
   }
 }
 

@@ -1,7 +1,6 @@
 #ifndef GRADSMITH_CORE_RACE_H_
 #define GRADSMITH_CORE_RACE_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,18 +15,13 @@ namespace gradsmith::internal {
 /// others: first the best of each engine, then the second of each and the best fallbacks, and so
 /// on.
 std::vector<Candidate> AllAllowed(
-    SearchSpace& space,
-    const SearchPolicy& policy,
+    const SearchSpace& space,
     bool slow_to_list,
+    Batches* batches,
     std::vector<Rejection>* rejections);
 
 /// Race tries candidates in turn, as long as there is time, and keeps the fastest.
 class Race {
-  struct Timed {
-    std::string id;
-    double milliseconds = 0;
-  };
-
  public:
   Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
       : space_(space), policy_(policy), reporter_(space, policy), best_(best) {}
@@ -39,10 +33,11 @@ class Race {
   void Run(const std::vector<Candidate>& candidates);
 
   /// The quickest of each form, the best candidate's and those far behind left out.
-  [[nodiscard]] std::vector<std::string> OfOtherForms() const;
+  [[nodiscard]] std::vector<std::string> OfOtherForms() const {
+    return forms_.Others(best_form_, best_->decision.milliseconds);
+  }
 
  private:
-  void Note(const Candidate& candidate, double milliseconds);
   [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const;
 
   SearchSpace& space_;
@@ -53,7 +48,7 @@ class Race {
   int tried_ = 0;
   /// Engines of which neither other knobs nor detours are tried.
   std::vector<std::string> hopeless_;
-  std::map<std::string, Timed> of_forms_;
+  QuickestOfForms forms_;
   std::string best_form_;
 };
 

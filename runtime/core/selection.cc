@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,32 +49,28 @@ int Postponement(const Candidate& candidate) {
 }
 
 /// Counts those that it has tried.
-Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy, int* tried) {
+Result<Selected>
+TakeFirst(SearchSpace& space, const SearchPolicy& policy, Batches* batches, int* tried) {
   Selected selected;
   std::vector<Candidate> postponed;
   const Reporter reporter(space, policy);
   int listed = 0;
   const auto take = [&](const Candidate& candidate) {
     std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
-    const std::optional<double> error =
-        plan == nullptr ? std::nullopt : Checked(space, candidate, *plan, &selected.rejections);
-    if (error) {
-      selected.decision = {
-          .id = candidate.id, .workspace = plan->workspace(), .mode = policy.mode, .error = *error};
-      selected.plan = std::move(plan);
-    }
-    const bool is_taken = selected.plan != nullptr;
+    const bool is_taken =
+        plan != nullptr &&
+        TakeIfRight(space, candidate, std::move(plan), policy.mode, /*milliseconds=*/0, &selected);
     reporter.Report(
         candidate, 0, is_taken ? "" : selected.rejections.back().reason, ++*tried, listed,
         selected);
     return is_taken;
   };
-  for (int batch = 0; batch < space.batches(); ++batch) {
-    std::vector<Candidate> allowed = Allowed(space, batch, policy, &selected.rejections);
+  for (int batch = 0; batch < batches->count(); ++batch) {
+    const std::vector<Candidate>& allowed = batches->At(batch, &selected.rejections);
     listed += static_cast<int>(allowed.size());
-    for (Candidate& candidate : allowed) {
+    for (const Candidate& candidate : allowed) {
       if (Postponement(candidate) > 0) {
-        postponed.push_back(std::move(candidate));
+        postponed.push_back(candidate);
       } else if (take(candidate)) {
         return selected;
       }
@@ -92,10 +87,11 @@ Result<Selected> TakeFirst(SearchSpace& space, const SearchPolicy& policy, int* 
 
 Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
   Selected best;
+  Batches batches(space, policy);
   Race race(space, policy, &best);
   for (const bool slow_to_list : {false, true}) {
     if (!race.is_over()) {
-      race.Run(AllAllowed(space, policy, slow_to_list, &best.rejections));
+      race.Run(AllAllowed(space, slow_to_list, &batches, &best.rejections));
     }
   }
   if (best.plan == nullptr) {
@@ -106,12 +102,13 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
 }
 
 Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy) {
+  Batches batches(space, policy);
   int tried = 0;
-  Result<Selected> selected = TakeFirst(space, policy, &tried);
+  Result<Selected> selected = TakeFirst(space, policy, &batches, &tried);
   // The default's choice is the same on every run: it goes by no clock.
   const bool may_look = policy.mode == SearchMode::kHeuristic && policy.first_choice_seconds > 0;
   if (selected.ok() && may_look) {
-    LookAtOthers(space, policy, tried, &*selected);
+    LookAtOthers(space, policy, tried, &batches, &*selected);
   }
   return selected;
 }
