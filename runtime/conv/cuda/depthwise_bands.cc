@@ -10,6 +10,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/depthwise_bands_works.h"
+#include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/math_name.h"
 #include "core/tiles.h"
@@ -30,7 +31,7 @@ constexpr std::int64_t kMostInt = std::numeric_limits<int>::max();
 constexpr int kWarp = 32;
 constexpr int kLongRow = 512;
 
-/// Down and across; a line is an image of one row.
+/// The axes down and across an image. A 1-D tensor is an image of one row.
 std::array<Axis, 2> AxesOf(const Problem& problem) {
   std::array<Axis, 2> axes = problem.spatial_rank == 1
                                  ? std::array<Axis, 2>{Axis{}, problem.axes[0]}
@@ -60,9 +61,8 @@ std::array<std::int64_t, 3> StridesOfPlanes(const Problem& problem, Operand oper
   return counted;
 }
 
-bool HasDenseRows(const Problem& problem, Operand operand) {
-  const int last = problem.spatial_rank + 1;
-  return (StridesOf(problem, operand)[last] == 1 || DimsOf(problem, operand)[last] == 1) &&
+bool TakesRows(const Problem& problem, Operand operand) {
+  return depthwise::HasDenseRows(problem, operand) &&
          std::abs(StridesOfPlanes(problem, operand)[2]) <= kMostInt;
 }
 
@@ -93,8 +93,8 @@ bool TakesTask(int compute_capability, const Task& task) {
   if (compute_capability < kFirstWithTensorCores || problem.type == DataType::kDouble ||
       problem.spatial_rank > 2 || problem.group != problem.x_channels ||
       problem.group != problem.y_channels || IsEmpty(problem) || !IsContiguous(problem, kW) ||
-      problem.x_channels > kMostInt || problem.batch > kMostInt / 2 || !HasDenseRows(problem, kX) ||
-      !HasDenseRows(problem, kY)) {
+      problem.x_channels > kMostInt || problem.batch > kMostInt / 2 || !TakesRows(problem, kX) ||
+      !TakesRows(problem, kY)) {
     return false;
   }
   const auto [down, across] = AxesOf(problem);
@@ -264,7 +264,7 @@ std::int64_t WorksOfResults(const DepthwiseBands& plan) {
   return best;
 }
 
-/// As many slices as run at once.
+/// There are as many slices of the works as the device runs at once.
 std::int64_t WorksOfFilter(const DepthwiseBands& plan) {
   const std::int64_t blocks = std::int64_t{plan.arguments.channels} * plan.sets;
   const std::int64_t slices =

@@ -31,7 +31,7 @@ struct DepthwiseBands {
   int rows = 0;
   int threads = 0;
   int slices = 0;
-  /// Of a filter's items, which blocks share.
+  /// How many sets the items of a filter are split into, each of which has blocks of its own.
   int sets = 1;
   int shared_bytes = 0;
   /// The bytes of the partial sums of a filter's gradient.

@@ -24,7 +24,8 @@ constexpr int kVectorBytes = 16;
 constexpr int kStripRows = 8;
 /// Tiles of windows that a warp sums at a time where a strip has one row.
 constexpr int kTilesOfRow = 2;
-/// Of the filter's gradient: blocks of a window that a warp sums where a filter has one row.
+/// For the filter's gradient a warp sums so many blocks of a window at a time where a filter has
+/// one row.
 constexpr int kBlocksOfRow = 2;
 
 /// Threads of a block, at most.
@@ -84,7 +85,7 @@ struct Arguments {
   /// Where the first result's first tap is.
   int first_row;
   int first_column;
-  /// Of a window.
+  /// How many blocks of terms a window has.
   int blocks;
   /// From one copy of a row of a filter to the next, in elements; of half and bf16 there are two.
   int band_pitch;

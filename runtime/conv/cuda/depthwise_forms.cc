@@ -77,6 +77,11 @@ Origin OriginOf(const Task& task, const Axis& axis) {
   return {0, is_data ? pad - (side - 1 - center) : center - pad};
 }
 
+bool HasDenseRows(const Problem& problem, Operand operand) {
+  const int last = problem.spatial_rank + 1;
+  return StridesOf(problem, operand)[last] == 1 || DimsOf(problem, operand)[last] == 1;
+}
+
 bool HasSmallPlanes(const Problem& problem, Operand operand) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 4;
   constexpr std::int64_t kMargin = 32;

@@ -31,6 +31,9 @@ struct Origin {
 /// OriginOf is for a task that has a form.
 Origin OriginOf(const Task& task, const Axis& axis);
 
+/// HasDenseRows returns whether neighbours along an operand's last axis lie next to each other.
+bool HasDenseRows(const Problem& problem, Operand operand);
+
 /// HasSmallPlanes returns whether positions in an image of an operand fit into 32 bits.
 bool HasSmallPlanes(const Problem& problem, Operand operand);
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "conv/cuda/channels_last.h"
+#include "conv/cuda/depthwise_forms.h"
 #include "core/tiles.h"
 
 namespace gradsmith::conv::depthwise_lines {
@@ -21,12 +22,6 @@ bool FitsInt(const Axis& axis) {
   constexpr std::int64_t kMostDilation = 1 << 22;  // times the few positions more than there are
   return axis.x <= kMost && axis.y * axis.stride <= kMost && axis.w * axis.dilation <= kMost &&
          axis.dilation <= kMostDilation && std::abs(axis.pad_begin) <= kMost;
-}
-
-bool HasDenseRows(const Problem& problem, Operand operand) {
-  const Dims dims = DimsOf(problem, operand);
-  const int last = dims.size() - 1;
-  return dims[last] == 1 || StridesOf(problem, operand)[last] == 1;
 }
 
 bool IsData(const Task& task) {
@@ -53,7 +48,8 @@ bool MakesLines(const Task& task) {
               problem.group == problem.y_channels && IsContiguous(problem, kW) &&
               problem.batch <= kMost && problem.group <= kMost;
   for (const Operand operand : {kX, kY}) {
-    fits = fits && NumElements(DimsOf(problem, operand)) > 0 && HasDenseRows(problem, operand);
+    fits = fits && NumElements(DimsOf(problem, operand)) > 0 &&
+           depthwise::HasDenseRows(problem, operand);
   }
   const Axis depths = AxisOf(problem, kDepths);
   const Axis rows = AxisOf(problem, kRows);

@@ -27,10 +27,6 @@ using internal::CeilDivide;
 
 constexpr std::int64_t kMostTiles = std::numeric_limits<int>::max();
 
-bool HasDenseRows(const Problem& problem, Operand operand) {
-  return StridesOf(problem, operand)[3] == 1 || DimsOf(problem, operand)[3] == 1;
-}
-
 /// The elements that are read at once: a power of two up to 16 bytes that divides all there is.
 int PieceOf(const Task& task, Operand operand, int first_column) {
   const Dims dims = DimsOf(task.problem, operand);
@@ -220,7 +216,8 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
     return std::nullopt;
   }
   for (const Operand operand : {kX, kY}) {
-    if (!HasDenseRows(problem, operand) || !depthwise::HasSmallPlanes(problem, operand)) {
+    if (!depthwise::HasDenseRows(problem, operand) ||
+        !depthwise::HasSmallPlanes(problem, operand)) {
       return std::nullopt;
     }
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "conv/cuda/depthwise_bands_arguments.h"
+#include "conv/cuda/kernels/terms.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
@@ -18,16 +19,10 @@ namespace gradsmith::conv::depthwise_bands {
 
 /// cuda::Half or cuda::Bfloat16.
 template <typename Math>
-struct Narrow : Math {
+struct Narrow : NarrowTerms<Math> {
   using T = typename Math::T;
-  static constexpr int kEach = 2;
 
-  __device__ static __forceinline__ std::uint32_t Rounded(std::uint32_t bits) { return bits; }
   __device__ static __forceinline__ T RoundedTap(T tap) { return tap; }
-  __device__ static __forceinline__ float SumOf(std::uint32_t bits) {
-    const float2 pair = Math::Unpack(bits);
-    return pair.x + pair.y;
-  }
   __device__ static __forceinline__ void
   StorePair(T* to, float first, float second, bool accumulate) {
     auto* const pair = reinterpret_cast<std::uint32_t*>(to);
@@ -37,21 +32,8 @@ struct Narrow : Math {
 };
 
 /// Float in TF32.
-struct Tf32 {
-  using T = float;
-  static constexpr int kEach = 1;
-
-  __device__ static __forceinline__ void
-  AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-    cuda::AddProductOfTf32(a, b, sums);
-  }
-  __device__ static __forceinline__ std::uint32_t Rounded(std::uint32_t bits) {
-    return __float_as_uint(cuda::BeforeCutOff(__uint_as_float(bits)));
-  }
+struct Tf32 : Tf32Terms {
   __device__ static __forceinline__ float RoundedTap(float tap) { return cuda::BeforeCutOff(tap); }
-  __device__ static __forceinline__ float SumOf(std::uint32_t bits) {
-    return __uint_as_float(bits);
-  }
   __device__ static __forceinline__ void
   StorePair(float* to, float first, float second, bool accumulate) {
     auto* const pair = reinterpret_cast<float2*>(to);

@@ -2,6 +2,7 @@
 #define GRADSMITH_CONV_CUDA_KERNELS_DEPTHWISE_LINES_CUH_
 
 #include "conv/cuda/depthwise_lines_arguments.h"
+#include "conv/cuda/kernels/depthwise_piece.cuh"
 #include "cuda/kernels/element_vector.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/ptx.cuh"
@@ -13,6 +14,7 @@ using cuda::Accumulator;
 using cuda::Convert;
 using cuda::DivideBy;
 using cuda::IsWithin;
+using depthwise::WithPiece;
 
 /// A run's length and how far it is from the next one, for sums of type A.
 template <typename A, int kVectors>
@@ -56,24 +58,6 @@ __device__ __forceinline__ void PutRun(const A (&sums)[Run<A, kVectors>::kLength
       vector[j] = sums[i * kOfVector + j];
     }
     Put(vector, to + i * kOfVector);
-  }
-}
-
-/// Calls with the largest power of two up to kMost that `piece` has room for, as a constant.
-template <int kPiece>
-struct Piece {
-  static constexpr int kValue = kPiece;
-};
-template <int kMost, typename Call>
-__device__ __forceinline__ void WithPiece(int piece, const Call& call) {
-  if constexpr (kMost == 1) {
-    call(Piece<1>());
-  } else {
-    if (piece >= kMost) {
-      call(Piece<kMost>());
-    } else {
-      WithPiece<kMost / 2>(piece, call);
-    }
   }
 }
 

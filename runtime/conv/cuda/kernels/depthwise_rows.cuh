@@ -2,6 +2,7 @@
 #define GRADSMITH_CONV_CUDA_KERNELS_DEPTHWISE_ROWS_CUH_
 
 #include "conv/cuda/depthwise_rows_arguments.h"
+#include "conv/cuda/kernels/depthwise_piece.cuh"
 #include "conv/cuda/kernels/depthwise_tile.cuh"
 #include "cuda/kernels/element_vector.cuh"
 #include "cuda/kernels/indices.cuh"
@@ -16,6 +17,7 @@ using cuda::IsWithin;
 using depthwise::Geometry;
 using depthwise::Pack;
 using depthwise::Unpack;
+using depthwise::WithPiece;
 
 /// Where a thread's tile is.
 struct Place {
@@ -119,24 +121,6 @@ StorePieces(T* line, int column, int width, const unsigned int (&words)[kWords])
           *reinterpret_cast<Word*>(to) = word;
         }
       }
-    }
-  }
-}
-
-/// Calls with the largest power of two up to kMost that `piece` has room for, as a constant.
-template <int kPiece>
-struct Piece {
-  static constexpr int kValue = kPiece;
-};
-template <int kMost, typename Call>
-__device__ __forceinline__ void WithPiece(int piece, const Call& call) {
-  if constexpr (kMost == 1) {
-    call(Piece<1>());
-  } else {
-    if (piece >= kMost) {
-      call(Piece<kMost>());
-    } else {
-      WithPiece<kMost / 2>(piece, call);
     }
   }
 }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "conv/cuda/planes_arguments.h"
 #include "conv/cuda/kernels/planes_tile.cuh"
+#include "conv/cuda/planes_arguments.h"
 #include "cuda/kernels/ptx.cuh"
 
 /// The filter's gradient of few channels of x in planes; see planes_tile.cuh.
@@ -158,7 +158,7 @@ class FilterGradient {
     for (int i = 0; i < 2; ++i) {
 #pragma unroll
       for (const std::uint32_t bits : pixels.of[i]) {
-        Math::AddTo(&channel_sums_[i], bits);
+        channel_sums_[i] += Math::SumOf(bits);
       }
     }
   }

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
+#include "conv/cuda/kernels/terms.cuh"
 #include "conv/cuda/planes_arguments.h"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
-#include "cuda/kernels/tf32.cuh"
 
 /// What forward (planes_forward.cuh) and the filter's gradient (planes_filter.cuh) of few channels
 /// of x share, where pixels of y lie next to each other; see conv/cuda/planes.h. Rows of products
@@ -21,34 +21,9 @@
 
 namespace gradsmith::conv::planes {
 
-/// Float in TF32.
-struct Tf32 {
-  using T = float;
-  static constexpr int kEach = 1;
-
-  __device__ static __forceinline__ void
-  AddProduct(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-    cuda::AddProductOfTf32(a, b, sums);
-  }
-  __device__ static __forceinline__ std::uint32_t Rounded(std::uint32_t bits) {
-    return __float_as_uint(cuda::BeforeCutOff(__uint_as_float(bits)));
-  }
-  __device__ static __forceinline__ void AddTo(float* sum, std::uint32_t bits) {
-    *sum += __uint_as_float(bits);
-  }
-};
-
-/// cuda::Half or cuda::Bfloat16.
+using Tf32 = Tf32Terms;
 template <typename Math>
-struct Narrow : Math {
-  static constexpr int kEach = 2;
-
-  __device__ static __forceinline__ std::uint32_t Rounded(std::uint32_t bits) { return bits; }
-  __device__ static __forceinline__ void AddTo(float* sum, std::uint32_t bits) {
-    const float2 pair = Math::Unpack(bits);
-    *sum += pair.x + pair.y;
-  }
-};
+using Narrow = NarrowTerms<Math>;
 
 /// A lane's place in products.
 struct Place {
