@@ -93,7 +93,7 @@ PARTS = (
     Part("batches", 150, batch_cases, torch_one_call, "conv", ("--one-call",), "batches"),
     Part("workspaces", 150, sweep_cases, None, "conv", ("--workspaces",), "workspaces"),
 )
-# Of any suite of convolutions: all gradients in one call alone, by default and by search.
+# It measures no more than all gradients in one call, by default and by search, of any suite of convolutions.
 MODES = Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",))
 
 

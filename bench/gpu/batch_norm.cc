@@ -48,7 +48,7 @@ class BatchNormCase {
 
   JsonObject Measure() {
     JsonObject result;
-    // By heuristics first: afterwards they would find what the search remembered.
+    // Heuristics are measured first, as afterwards they would find what the search remembered.
     Require(ClearCache());
     AddHeuristic(&result);
     Require(ClearCache());
@@ -98,8 +98,8 @@ class BatchNormCase {
     }
   }
 
-  /// Of the gradient: the first call of a new shape, by the host's clock until its result is there,
-  /// and those that follow.
+  /// Adds what the host's clock says of the gradient's first call of a new shape, until its result
+  /// is there, and the times of those that follow.
   void AddHeuristic(JsonObject* result) {
     const Context context(Options(SearchMode::kHeuristic));
     Prepare(context);

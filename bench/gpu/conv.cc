@@ -40,16 +40,12 @@ JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions&
   const ConvCase conv(gpu, suite_case, options);
   JsonObject result = conv.Size();
   AddFirstCall(*gpu, conv, &result);
-  // By heuristics first: afterwards they would find what the search remembered.
+  // Heuristics are measured first, as afterwards they would find what the search remembered.
   JsonObject ours;
   ours.Add("heuristic", MeasureMode(conv, SearchMode::kHeuristic, options.samples));
   ours.Add("benchmark", MeasureMode(conv, SearchMode::kBenchmark, options.samples));
   result.Add("ours", ours);
-  JsonObject kernels;
-  for (const CachedChoice& choice : CachedChoices()) {
-    kernels.Add(choice.problem, choice.kernel);
-  }
-  result.Add("kernels", kernels);
+  result.Add("kernels", ChosenKernels());
   if (!options.save.empty()) {
     conv.Save(options.save);
   }

@@ -1,5 +1,7 @@
 #include "gpu/conv_case.h"
 
+#include "gradsmith/cache.h"
+
 namespace gradsmith::bench {
 
 namespace {
@@ -134,6 +136,14 @@ void ConvCase::Save(const std::string& folder) const {
   for (const ConvTensor tensor : {kX, kW, kDY, kDX, kDW, kDB}) {
     sets_.Save(*gpu_, tensor, folder + "/" + kNames.at(tensor) + ".bin");
   }
+}
+
+JsonObject ChosenKernels() {
+  JsonObject kernels;
+  for (const CachedChoice& choice : CachedChoices()) {
+    kernels.Add(choice.problem, choice.kernel);
+  }
+  return kernels;
 }
 
 }  // namespace gradsmith::bench

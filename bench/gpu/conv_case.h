@@ -70,6 +70,9 @@ class ConvCase {
   ArgumentSets sets_;
 };
 
+/// ChosenKernels returns the kernel that is remembered for each problem.
+JsonObject ChosenKernels();
+
 }  // namespace gradsmith::bench
 
 #endif  // GRADSMITH_BENCH_GPU_CONV_CASE_H_

@@ -78,14 +78,6 @@ MeasureAll(const Gpu& gpu, const ConvCase& conv, const ContextOptions& options, 
   return conv.Measure(context, kAllGradients, samples).Add("search_ms", search_ms);
 }
 
-JsonObject Kernels() {
-  JsonObject kernels;
-  for (const CachedChoice& choice : CachedChoices()) {
-    kernels.Add(choice.problem, choice.kernel);
-  }
-  return kernels;
-}
-
 struct WorkspaceLimitCase {
   const char* name;  // in MiB
   std::size_t bytes;
@@ -114,7 +106,7 @@ JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOpt
     of_mode.first_choice_seconds = options.first_choice_seconds;
     const std::string name(ToString(mode));
     ours.Add(name, JsonObject().Add("all", MeasureAll(*gpu, conv, of_mode, options.samples)));
-    kernels.Add(name, Kernels());
+    kernels.Add(name, ChosenKernels());
   }
   return conv.Size().Add("ours", ours).Add("kernels", kernels);
 }
