@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cuda/divisor.h"
+
 /// What batch_norm/cuda/own.cc passes to the kernels of batch_norm/cuda/kernels/batch_norm.cu, by
 /// value. Both compile this file: plain C++17.
 namespace gradsmith::batch_norm::own {
@@ -37,6 +39,13 @@ constexpr int kResidentStep = 2 * kThreads * kVectorBytes;
 /// less what the system takes.
 template <int kElementBytes, bool kRelu>
 constexpr int kResidentSlots = (56 * 1024 - kResidentScratch<kElementBytes, kRelu>) / kResidentStep;
+
+/// Where a block's threads hold all elements of its channels in registers: its threads and its
+/// channels at most, and what a thread has of each tensor at most.
+constexpr int kHeldThreads = 512;
+constexpr int kMostHeldChannels = 32;
+template <int kElementBytes>
+constexpr int kHeldElements = kElementBytes == 8 ? 8 : 16;
 
 /// Rows longer than this are cut into pieces that are shared out.
 constexpr std::int64_t kPieceElements = 4096;
@@ -146,6 +155,14 @@ struct ForwardFinish {
   Parameter new_running_var;
   Parameter saved_mean;
   Parameter saved_inv_std;
+};
+
+/// How a block's threads share out its channels, and where a sample lies.
+struct HeldWalk {
+  int channels;   ///< a power of two; neighbouring threads have neighbouring channels
+  int lanes;      ///< threads of each
+  int first_dim;  ///< of the sample dims, the first that is longer than one
+  cuda::Divisor counts[kSampleDims];
 };
 
 struct BackwardFinish {

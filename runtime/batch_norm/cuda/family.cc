@@ -10,6 +10,7 @@
 #include "batch_norm/cuda/check.h"
 #include "batch_norm/cuda/form.h"
 #include "batch_norm/cuda/graph.h"
+#include "batch_norm/cuda/held.h"
 #include "batch_norm/cuda/legacy.h"
 #include "batch_norm/cuda/own.h"
 #include "batch_norm/cuda/task.h"
@@ -32,14 +33,17 @@ using internal::UniformRange;
 
 class OwnPlan final : public Plan {
  public:
-  OwnPlan(const cuda::DeviceInfo& device, const OpTask& task)
+  /// `held`: by held.h, which has a shape for the task.
+  OwnPlan(const cuda::DeviceInfo& device, const OpTask& task, bool held)
       : device_(device),
+        held_(held),
         direction_(DirectionOf(task)),
         activation_(ActivationOf(task)),
         inputs_count_(task.inputs()),
         workspace_(
-            direction_ == Direction::kForward ? ForwardWorkspace(device, XOf(task))
-                                              : BackwardWorkspace(device, XOf(task))) {
+            held                                ? 0
+            : direction_ == Direction::kForward ? ForwardWorkspace(device, XOf(task))
+                                                : BackwardWorkspace(device, XOf(task))) {
     for (int i = 0; i < task.operands(); ++i) {
       if (task.is_output(i)) {
         outputs_.at(i - inputs_count_) = task.tensors[i];
@@ -61,18 +65,7 @@ class OwnPlan final : public Plan {
     }
     CUstream stream = launch.stream;
     if (direction_ == Direction::kBackward) {
-      return Backward(
-          device_, stream,
-          {.dY = &inputs_[backward::kDY],
-           .X = &inputs_[backward::kX],
-           .scale = &inputs_[backward::kScale],
-           .B = activation_ == Activation::kNone ? nullptr : &inputs_[backward::kB],
-           .saved_mean = &inputs_[backward::kSavedMean],
-           .saved_inv_std = &inputs_[backward::kSavedInvStd]},
-          {.dX = Output(backward::kDX),
-           .dScale = Output(backward::kDScale),
-           .dBias = Output(backward::kDBias)},
-          launch.workspace);
+      return RunBackward(stream, launch.workspace);
     }
     return Forward(
         device_, stream, activation_,
@@ -92,11 +85,28 @@ class OwnPlan final : public Plan {
   }
 
  private:
+  Status RunBackward(CUstream stream, void* workspace) {
+    const BatchNormalizationReluGrad::Inputs inputs = {
+        .dY = &inputs_[backward::kDY],
+        .X = &inputs_[backward::kX],
+        .scale = &inputs_[backward::kScale],
+        .B = activation_ == Activation::kNone ? nullptr : &inputs_[backward::kB],
+        .saved_mean = &inputs_[backward::kSavedMean],
+        .saved_inv_std = &inputs_[backward::kSavedInvStd]};
+    const BatchNormalizationGrad::Outputs outputs = {
+        .dX = Output(backward::kDX),
+        .dScale = Output(backward::kDScale),
+        .dBias = Output(backward::kDBias)};
+    return held_ ? HeldBackward(stream, inputs, outputs)
+                 : Backward(device_, stream, inputs, outputs, workspace);
+  }
+
   [[nodiscard]] const TensorRef* Output(int operand) const {
     return &outputs_.at(operand - inputs_count_);
   }
 
   const cuda::DeviceInfo& device_;
+  bool held_;
   Direction direction_;
   Activation activation_;
   /// How many of the operands are inputs.
@@ -113,12 +123,29 @@ bool IsTrivial(const OpTask& task) {
 }
 
 Result<Variants> FitOwn(const Target& target, const OpTask& task) {
-  return cuda::OneWay(OwnPlan(target.device, task).workspace());
+  return cuda::OneWay(OwnPlan(target.device, task, false).workspace());
 }
 
 Result<std::unique_ptr<Plan>>
 BuildOwn(const Target& target, const OpTask& task, const std::string& /*variant*/) {
   return MakeOwnPlan(target.device, task);
+}
+
+Result<Variants> FitHeld(const Target& /*target*/, const OpTask& task) {
+  if (DirectionOf(task) != Direction::kBackward) {
+    return Unsupported("it is a gradient's");
+  }
+  if (!HeldShapeOf(task.tensors[backward::kDY], task.tensors[backward::kX])) {
+    return Unsupported(
+        std::to_string(SamplesPerChannel(task)) +
+        " samples of each channel, or all elements, are too many to be held by a block's threads");
+  }
+  return cuda::OneWay(0);
+}
+
+Result<std::unique_ptr<Plan>>
+BuildHeld(const Target& target, const OpTask& task, const std::string& /*variant*/) {
+  return std::unique_ptr<Plan>(std::make_unique<OwnPlan>(target.device, task, true));
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -248,7 +275,8 @@ UniformRange ValuesOf(const OpTask& task, int operand) {
   }
 }
 
-constexpr std::array<Implementation, 4> kTable = {{
+constexpr std::array<Implementation, 5> kTable = {{
+    {.name = "own/held", .adds = true, .fit = &FitHeld, .build = &BuildHeld},
     {.name = "own", .adds = true, .takes_all = true, .fit = &FitOwn, .build = &BuildOwn},
     {.name = "graph",
      .needs = cuda::Needs::kCudnn,
@@ -270,13 +298,13 @@ constexpr std::array<Implementation, 4> kTable = {{
 }  // namespace
 
 std::unique_ptr<Plan> MakeOwnPlan(const cuda::DeviceInfo& device, const OpTask& task) {
-  return std::make_unique<OwnPlan>(device, task);
+  return std::make_unique<OwnPlan>(device, task, false);
 }
 
 constinit const cuda::FamilyOnCuda kFamily = {
     .table = kTable,
     .needs = cuda::Needs::kCudnn,
-    .revision = 1,
+    .revision = 2,
     .is_trivial = &IsTrivial,
     .values = &ValuesOf,
     .comparison = &kChannelsComparison};

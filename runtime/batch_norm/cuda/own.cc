@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "batch_norm/cuda/arguments.h"
+#include "batch_norm/cuda/finish.h"
 #include "batch_norm/cuda/own_plan.h"
 #include "batch_norm/cuda/resident.h"
 #include "core/tiles.h"
@@ -20,22 +21,11 @@ namespace {
 using internal::CeilDivide;
 using own::IsShort;
 using own::MakePlan;
-using own::Parameter;
 using own::Path;
 using own::Plan;
 using own::SamplesPerChannel;
 using own::ShortPlan;
 using own::SumAlike;
-
-static_assert(static_cast<int>(DataType::kFloat) == own::kFloat);
-static_assert(static_cast<int>(DataType::kDouble) == own::kDouble);
-static_assert(static_cast<int>(DataType::kMLFloat16) == own::kHalf);
-static_assert(static_cast<int>(DataType::kBFloat16) == own::kBFloat16);
-
-template <typename Ref>
-bool IsPresent(const Ref* tensor) {
-  return tensor != nullptr && tensor->present;
-}
 
 // ---------------------------------------------------------------------------------------------
 // Workspace
@@ -213,41 +203,6 @@ Status RunShort(
   return cuda::Launch(*kernel, shape, stream, finish, plan.operands);
 }
 
-template <typename Ref>
-Parameter ToParameter(const Ref* tensor) {
-  Parameter parameter{};
-  if (IsPresent(tensor)) {
-    parameter.data = const_cast<void*>(tensor->data);
-    parameter.stride = tensor->strides[0];
-    parameter.type = static_cast<int>(tensor->type);
-    parameter.present = true;
-    parameter.accumulate = tensor->accumulate;
-  }
-  return parameter;
-}
-
-own::ForwardFinish MakeForwardFinish(
-    const Attributes& attributes,
-    const BatchNormalization::Inputs& inputs,
-    const BatchNormalization::Outputs& outputs,
-    const Plan& plan) {
-  return {
-      .walk = plan.walk,
-      .grid = plan.grid,
-      .X = plan.operands.X,
-      .type = static_cast<int>(inputs.X->type),
-      .epsilon = attributes.epsilon,
-      .momentum = attributes.momentum,
-      .scale = ToParameter(inputs.scale),
-      .bias = ToParameter(inputs.B),
-      .running_mean = ToParameter(inputs.running_mean),
-      .running_var = ToParameter(inputs.running_var),
-      .new_running_mean = ToParameter(outputs.running_mean),
-      .new_running_var = ToParameter(outputs.running_var),
-      .saved_mean = ToParameter(outputs.saved_mean),
-      .saved_inv_std = ToParameter(outputs.saved_inv_std)};
-}
-
 Status
 FinishForward(CUstream stream, const own::ForwardFinish& finish, const Workspace& workspace) {
   static std::atomic<CUkernel> kernel = nullptr;
@@ -319,29 +274,6 @@ Status RunAtOnce(
   return RunResident(
       device, stream, activation, type, all.blocks_x, finish, all.operands, workspace.partials,
       workspace.coefficients);
-}
-
-own::BackwardFinish MakeBackwardFinish(
-    const BatchNormalizationReluGrad::Inputs& inputs,
-    const BatchNormalizationGrad::Outputs& outputs,
-    const Plan& plan,
-    bool products) {
-  own::BackwardFinish finish = {
-      .walk = plan.walk,
-      .grid = plan.grid,
-      .type = static_cast<int>(inputs.dY->type),
-      .products = products,
-      .normalization = {},
-      .dScale = ToParameter(outputs.dScale),
-      .dBias = ToParameter(outputs.dBias)};
-  if (products) {
-    finish.normalization = {
-        .mean = ToParameter(inputs.saved_mean),
-        .inv_std = ToParameter(inputs.saved_inv_std),
-        .scale = ToParameter(inputs.scale),
-        .bias = ToParameter(inputs.B)};
-  }
-  return finish;
 }
 
 /// A thread for each channel.

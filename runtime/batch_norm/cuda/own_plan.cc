@@ -408,9 +408,14 @@ bool IsShort(const ConstTensorRef& tensor) {
          IsEvenlySpaced(tensor);
 }
 
-Plan ShortPlan(const Tensors& tensors) {
+Plan DimsPlan(const Tensors& tensors) {
   Plan plan;
   SetDims(tensors, tensors[1] != nullptr ? *tensors[1] : *tensors[0], &plan);
+  return plan;
+}
+
+Plan ShortPlan(const Tensors& tensors) {
+  Plan plan = DimsPlan(tensors);
   plan.blocks_x = CeilDivide(plan.walk.channels, kShortThreads);
   return plan;
 }

@@ -39,6 +39,9 @@ struct Plan {
 /// MakePlan goes the way that suits the first tensor of X and dY that there is. None is empty.
 Plan MakePlan(const Tensors& tensors);
 
+/// DimsPlan has the tensors' dims and strides, made as few as serve all of them, and no way to go.
+Plan DimsPlan(const Tensors& tensors);
+
 /// IsAligned returns whether an operand's first element is at a multiple of a vector's bytes.
 bool IsAligned(const Operand& operand);
 

@@ -49,6 +49,15 @@ bool HasSteps(const Problem& problem) {
       [](const Axis& axis) { return axis.stride > 1; });
 }
 
+/// Elements of x for each of y, of a channel.
+double StepsOf(const Problem& problem) {
+  double steps = 1;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    steps *= static_cast<double>(problem.axes[i].stride);
+  }
+  return steps;
+}
+
 /// A matrix product that multiplies enough for each element to make up for copies of all.
 bool IsDenseProduct(const Problem& problem) {
   constexpr std::int64_t kEnoughForEach = 128;
@@ -119,6 +128,12 @@ bool IsSlow(const Task& task, const std::string& engine) {
 
 bool IsEndless(const Task& task, const std::string& engine) {
   constexpr double kEndless = 0x1.0p38;  // products
+  if (task.primitive == Primitive::kBackwardData && (engine == "graph/1" || engine == "legacy/1")) {
+    constexpr double kManySteps = 64;
+    const double steps = StepsOf(task.problem);
+    const bool is_tried = IsNarrow(task.problem) || AreChannelsLast(task.problem);
+    return is_tried && steps >= kManySteps && steps * ProductsOf(task) >= kEndless;
+  }
   const DataType type = task.problem.type;
   const bool is_scalar =
       SizeOf(type) == 2 && engine == "legacy/0" && task.primitive != Primitive::kForward;

@@ -8,9 +8,11 @@
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "batch_norm/cuda/held.h"
 #include "batch_norm/cuda/own.h"
 #include "batch_norm/kernels.h"
 #include "gradsmith/context.h"
@@ -47,8 +49,21 @@ struct Wanted {
   bool dBias = true;
 };
 
-class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterface<Activation> {
+/// Whose gradients are tested: those of own.h, or of held.h where a block's threads hold a
+/// channel's samples. A forward has one kind of kernels.
+enum class Kernels : unsigned char { kOwn, kHeld };
+
+class BatchNormOwnTest
+    : public cuda::GpuTest,
+      public testing::WithParamInterface<std::tuple<Activation, Kernels>> {
  protected:
+  [[nodiscard]] static Activation activation() { return std::get<Activation>(GetParam()); }
+  [[nodiscard]] static bool of_held() { return std::get<Kernels>(GetParam()) == Kernels::kHeld; }
+
+  ~BatchNormOwnTest() override {
+    EXPECT_TRUE(!of_held() || gradients_ == 0 || held_ > 0) << "no block held its channels";
+  }
+
   /// The references that a call takes point at these.
   struct ForwardRefs {
     explicit ForwardRefs(Data& data, bool on_gpu, bool in_place)
@@ -98,22 +113,32 @@ class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterfac
     const Block workspace(ForwardWorkspace(device(), *inputs.X));
     workspace.Fill(0xFF);
     const Status status =
-        Forward(device(), kStream, GetParam(), attributes_, inputs, outputs, workspace.data());
+        Forward(device(), kStream, activation(), attributes_, inputs, outputs, workspace.data());
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
   void RunBackward(
       const BatchNormalizationReluGrad::Inputs& inputs,
       const BatchNormalizationGrad::Outputs& outputs) {
-    const Block workspace(BackwardWorkspace(device(), *inputs.X));
-    workspace.Fill(0xFF);
-    const Status status = Backward(device(), kStream, inputs, outputs, workspace.data());
+    ++gradients_;
+    Status status(StatusCode::kUnsupported, {});
+    if (of_held() && HeldShapeOf(*inputs.dY, *inputs.X)) {
+      ++held_;
+      status = HeldBackward(kStream, inputs, outputs);
+    } else {
+      const Block workspace(BackwardWorkspace(device(), *inputs.X));
+      workspace.Fill(0xFF);
+      status = Backward(device(), kStream, inputs, outputs, workspace.data());
+    }
     ASSERT_TRUE(status.ok()) << status.message();
   }
 
   void CompareForward(Data& data, bool in_place = false, double roundoffs = 128) {
+    if (of_held()) {
+      return;
+    }
     const ForwardRefs cpu(data, false, in_place);
-    ASSERT_TRUE(RunOp(context_, GetParam(), attributes_, cpu.Inputs(), cpu.Outputs()).ok());
+    ASSERT_TRUE(RunOp(context_, activation(), attributes_, cpu.Inputs(), cpu.Outputs()).ok());
     const ForwardRefs gpu(data, true, in_place);
     RunForward(gpu.Inputs(), gpu.Outputs());
     const DataType T = data.types.T;
@@ -126,7 +151,7 @@ class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterfac
 
   /// Runs on the host or on the GPU; what is not wanted is absent.
   void Gradients(Data& data, bool on_gpu, const Wanted& wanted, bool accumulate, GpuTensor& dX) {
-    if (GetParam() != Activation::kNone && !on_gpu) {
+    if (activation() != Activation::kNone && !on_gpu) {
       data.Coarsen();
     }
     const auto output = [&](GpuTensor& tensor, bool is_wanted) {
@@ -147,7 +172,7 @@ class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterfac
         .dY = &dY,
         .X = &X,
         .scale = &scale,
-        .B = GetParam() == Activation::kNone ? nullptr : &bias,
+        .B = activation() == Activation::kNone ? nullptr : &bias,
         .saved_mean = &mean,
         .saved_inv_std = &inv_std};
     const BatchNormalizationGrad::Outputs outputs = {
@@ -190,7 +215,14 @@ class BatchNormOwnTest : public cuda::GpuTest, public testing::WithParamInterfac
 
   Attributes attributes_;
   Context context_;
+
+ private:
+  int gradients_ = 0;
+  int held_ = 0;
 };
+
+/// What own.h alone does in more ways than one, or with what no block holds.
+class BatchNormOwnPathsTest : public BatchNormOwnTest {};
 
 constexpr Layout kWritten[] = {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided};
 
@@ -269,7 +301,7 @@ TEST_P(BatchNormOwnTest, DenseLayouts) {
 
 /// Columns: samples together that are whole vectors, rows of some channels together, parts of rows;
 /// each in one launch where a block has all samples of its channels, and in slices where not.
-TEST_P(BatchNormOwnTest, Columns) {
+TEST_P(BatchNormOwnPathsTest, Columns) {
   Random random("own batch norm columns");
   const Sizes shapes[] = {{5, 33, 5, 7},  {1, 5, 33},      {35, 9, 1},      {40, 264},
                           {40, 24, 7, 7}, {3, 8, 14, 14},  {7, 16, 2, 3},   {2, 3, 28, 28},
@@ -325,7 +357,7 @@ TEST_P(BatchNormOwnTest, FewSamples) {
 }
 
 /// An output whose rows lie apart, where those of X and dY are one: the same sums, other steps.
-TEST_P(BatchNormOwnTest, OutputInRows) {
+TEST_P(BatchNormOwnPathsTest, OutputInRows) {
   Random random("own batch norm rows of the output");
   const Sizes dims = {4, 8, 3, 5};
   const LargeStrides last({120, 1, 40, 8}, {120, 1, 40, 8}, {160, 1, 48, 8});
@@ -341,7 +373,7 @@ TEST_P(BatchNormOwnTest, OutputInRows) {
 }
 
 /// Channels of many slices, rows of several pieces, and blocks of several tiles.
-TEST_P(BatchNormOwnTest, ManyBlocks) {
+TEST_P(BatchNormOwnPathsTest, ManyBlocks) {
   Random random("own batch norm large");
   const Sizes shapes[] = {{3, 2, 101, 97},  {1, 3, 20011},  {16, 67, 15, 16}, {300, 160, 2, 2},
                           {64, 33, 15, 17}, {128, 8, 7, 7}, {9, 5, 56, 56}};
@@ -359,7 +391,7 @@ TEST_P(BatchNormOwnTest, ManyBlocks) {
 
 /// Rows that begin anywhere: whole vectors where all tensors have them at the same places, elements
 /// where not; edges alone; rows of several pieces; few rows of a block and many.
-TEST_P(BatchNormOwnTest, OddRows) {
+TEST_P(BatchNormOwnPathsTest, OddRows) {
   Random random("own batch norm odd rows");
   const Sizes shapes[] = {{3, 5, 35, 35}, {40, 3, 17, 17}, {2, 7, 55, 57}, {1, 3, 63, 67},
                           {70, 3, 3, 3},  {90, 7, 1, 5},   {3, 5, 4097},   {2, 3, 5, 7, 11}};
@@ -394,14 +426,14 @@ TEST_P(BatchNormOwnTest, OddRows) {
 }
 
 /// More blocks than the emulated GPU can have wait for each other: they are launched in steps.
-TEST_P(BatchNormOwnTest, BlocksOfAWholeGpu) {
+TEST_P(BatchNormOwnPathsTest, BlocksOfAWholeGpu) {
   Random random("own batch norm of a whole GPU");
   const Layout last = Layout::kChannelsLast;
   Compare({kF, kF, kF}, {9, 256, 16, 16}, {.X = last, .dY = last, .output = last}, random);
 }
 
 /// A mean that is large beside the deviation does not take the digits of the variance, or of Y.
-TEST_P(BatchNormOwnTest, LargeMean) {
+TEST_P(BatchNormOwnPathsTest, LargeMean) {
   Random random("own batch norm mean");
   for (const Layout layout : kWritten) {
     for (const DataType T : {kF, kD}) {
@@ -424,7 +456,7 @@ TEST_P(BatchNormOwnTest, LargeMean) {
 }
 
 /// Nor does a border that lies far from all else.
-TEST_P(BatchNormOwnTest, LargeMeanBesideZeros) {
+TEST_P(BatchNormOwnPathsTest, LargeMeanBesideZeros) {
   Random random("own batch norm border");
   const std::int64_t row = 60;
   Data data({kF, kD, kD}, {4, 3, row, row}, {}, random);
@@ -437,7 +469,7 @@ TEST_P(BatchNormOwnTest, LargeMeanBesideZeros) {
   CompareForward(data, false, 2000);
 }
 
-TEST_P(BatchNormOwnTest, EmptyAndSingle) {
+TEST_P(BatchNormOwnPathsTest, EmptyAndSingle) {
   Random random("own batch norm empty");
   const Sizes shapes[] = {{0, 3, 4, 4}, {2, 0, 4, 4}, {2, 3, 0}, {0, 0}, {1, 3}, {1, 1, 1, 1}};
   for (const Sizes& dims : shapes) {
@@ -583,11 +615,23 @@ TEST_P(BatchNormOwnTest, RepeatsBitForBit) {
   }
 }
 
+std::string NameOfKernels(const testing::TestParamInfo<std::tuple<Activation, Kernels>>& info) {
+  const std::string name = std::get<Activation>(info.param) == Activation::kRelu ? "Relu" : "";
+  return name + (std::get<Kernels>(info.param) == Kernels::kHeld ? "Held" : "Own");
+}
+
+const auto kActivations = testing::Values(Activation::kNone, Activation::kRelu);
+
 INSTANTIATE_TEST_SUITE_P(
-    Activations,
+    Kernels,
     BatchNormOwnTest,
-    testing::Values(Activation::kNone, Activation::kRelu),
-    NameOfActivation);
+    testing::Combine(kActivations, testing::Values(Kernels::kOwn, Kernels::kHeld)),
+    NameOfKernels);
+INSTANTIATE_TEST_SUITE_P(
+    Kernels,
+    BatchNormOwnPathsTest,
+    testing::Combine(kActivations, testing::Values(Kernels::kOwn)),
+    NameOfKernels);
 
 }  // namespace
 }  // namespace gradsmith::batch_norm

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "batch_norm/cuda/held.h"
 #include "batch_norm/cuda/own.h"
 #include "batch_norm/kernels.h"
 #include "gradsmith/context.h"
@@ -476,6 +477,14 @@ TEST_P(BatchNormRange, OwnGradientIsRight) {
       const Block workspace(BackwardWorkspace(device(), *inputs.X));
       workspace.Fill(0xFF);
       return Backward(device(), kStream, inputs, outputs, workspace.data());
+    });
+  });
+}
+
+TEST_P(BatchNormRange, HeldGradientIsRight) {
+  ForEachProblem([&](const Problem& problem, const Filling& filling, Activation activation) {
+    CheckGradient(problem, filling, activation, [&](const auto& inputs, const auto& outputs) {
+      return HeldBackward(kStream, inputs, outputs);
     });
   });
 }

@@ -150,21 +150,58 @@ struct ForwardAgain {
   }
 };
 
+/// What channels are normalized with, loaded where it is used.
+struct StoredStatistics {
+  const Normalization& given;
+
+  __device__ double mean(std::int64_t channel) const { return LoadParameter(given.mean, channel); }
+  __device__ double inv_std(std::int64_t channel) const {
+    return LoadParameter(given.inv_std, channel);
+  }
+  __device__ double scale(std::int64_t channel) const {
+    return LoadParameter(given.scale, channel);
+  }
+  __device__ double bias(std::int64_t channel) const { return LoadParameter(given.bias, channel); }
+};
+
 /// ReLU's gate of a wide channel, as maps have it: of (X - pivot) * unit.
 struct WideGate {
   double factor;
   double shift;
 };
 
+template <typename Statistics>
 __device__ WideGate
-WideGateOf(const Normalization& given, std::int64_t channel, double rest, double unit) {
-  const double factor = LoadParameter(given.scale, channel) * LoadParameter(given.inv_std, channel);
-  return {factor, ShiftOf(LoadParameter(given.bias, channel), rest, factor) * unit};
+WideGateOf(const Statistics& given, std::int64_t channel, double rest, double unit) {
+  const double factor = given.scale(channel) * given.inv_std(channel);
+  return {factor, ShiftOf(given.bias(channel), rest, factor) * unit};
 }
 
+/// The terms of a channel's sums of the gradient that are made anew.
+struct TermsAgain {
+  Units units;
+  double pivot = 0;
+  bool relu = false;
+  WideGate gate{};
+
+  __device__ void Add(double dy, double x, Totals* totals) const {
+    const double unit = units.of_deviation;
+    const double deviation = fma(x, unit, -pivot * unit);
+    dy *= units.of_gradient;
+    if (relu &&
+        fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
+      dy = 0;
+    }
+    totals->first += dy;
+    totals->second += dy * deviation;
+  }
+};
+
 /// What makes a channel's sums of the gradient anew.
-struct BackwardAgain {
+template <typename Statistics>
+struct BackwardAgainOf {
   const BackwardFinish& p;
+  Statistics given;
 
   /// Where both sums are zero, dY most likely is: ReLU leaves nothing of many channels.
   __device__ bool IsDoubtful(std::int64_t channel, double first, double second) const {
@@ -177,8 +214,8 @@ struct BackwardAgain {
     if (!p.products) {
       return false;
     }
-    const double inv_std = LoadParameter(p.normalization.inv_std, channel);
-    const double scale = LoadParameter(p.normalization.scale, channel);
+    const double inv_std = given.inv_std(channel);
+    const double scale = given.scale(channel);
     const double sum = fmax(fabs(first), fabs(second) * inv_std);
     const auto m = static_cast<double>(p.walk.samples);
     return IsWide(inv_std, scale, p.type) || LeavesRange(sum, m, inv_std, scale, p.type);
@@ -201,9 +238,7 @@ struct BackwardAgain {
       units.of_gradient = UnitFor(largest);
     }
     if (p.products) {
-      units.of_deviation = WideUnit(
-          LoadParameter(p.normalization.inv_std, channel),
-          LoadParameter(p.normalization.mean, channel));
+      units.of_deviation = WideUnit(given.inv_std(channel), given.mean(channel));
     }
     return units;
   }
@@ -217,26 +252,29 @@ struct BackwardAgain {
       }
       return totals;
     }
-    const double unit = units.of_deviation;
-    const double mean = LoadParameter(p.normalization.mean, channel);
-    const double pivot = RoundPivot(mean, p.type);
-    const bool relu = p.normalization.bias.present;
-    const WideGate gate =
-        relu ? WideGateOf(p.normalization, channel, mean - pivot, unit) : WideGate{0, 0};
+    const TermsAgain terms = TermsOf(channel, units);
 #pragma unroll 2
     for (std::int64_t i = lane; i < p.walk.samples; i += lanes) {
       const double x = SampleAt(p.grid, p.grid.X, p.type, channel, i);
-      const double deviation = fma(x, unit, -pivot * unit);
-      double dy = SampleAt(p.grid, p.grid.dY, p.type, channel, i) * units.of_gradient;
-      if (relu &&
-          fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
-        dy = 0;
-      }
-      totals.first += dy;
-      totals.second += dy * deviation;
+      terms.Add(SampleAt(p.grid, p.grid.dY, p.type, channel, i), x, &totals);
     }
     return totals;
   }
+
+  /// Where products are summed.
+  __device__ TermsAgain TermsOf(std::int64_t channel, const Units& units) const {
+    const double mean = given.mean(channel);
+    const double pivot = RoundPivot(mean, p.type);
+    const bool relu = p.normalization.bias.present;
+    return {
+        units, pivot, relu,
+        relu ? WideGateOf(given, channel, mean - pivot, units.of_deviation) : WideGate{0, 0}};
+  }
+};
+
+struct BackwardAgain : BackwardAgainOf<StoredStatistics> {
+  __device__ explicit BackwardAgain(const BackwardFinish& finish)
+      : BackwardAgainOf<StoredStatistics>{finish, {finish.normalization}} {}
 };
 
 /// The sums of a channel that a thread has to itself, made anew where they are in doubt.

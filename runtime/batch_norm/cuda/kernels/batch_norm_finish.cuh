@@ -154,8 +154,10 @@ __device__ void FinishForward(
 
 /// The first sum is of dY, the second of dY and X - mean, the mean rounded as pivots are; with ReLU
 /// of what it passes on of dY.
+template <typename Statistics>
 __device__ void FinishGradientSums(
     const BackwardFinish& p,
+    const Statistics& given,
     std::int64_t channel,
     const Totals& totals,
     const CoefficientPlace& place) {
@@ -173,21 +175,20 @@ __device__ void FinishGradientSums(
     StoreParameter(p.dScale, channel, 0);
     return;
   }
-  const Normalization& given = p.normalization;
-  const double mean = LoadParameter(given.mean, channel);
-  const double inv_std = LoadParameter(given.inv_std, channel);
+  const double mean = given.mean(channel);
+  const double inv_std = given.inv_std(channel);
   const double pivot = RoundPivot(mean, p.type);
   const double rest = (mean - pivot) * unit;
   const double inv_std_in_unit = unit == 1 ? inv_std : inv_std / unit;
   const double dscale = (totals.second - rest * totals.first) * inv_std_in_unit;
   StoreParameter(p.dScale, channel, in_unit_one(dscale));
   const auto m = static_cast<double>(p.walk.samples);
-  const double factor = LoadParameter(given.scale, channel) * inv_std;
+  const double factor = given.scale(channel) * inv_std;
   // Means first: a sum may be too large to be multiplied.
   const double slope = -factor * (inv_std_in_unit * in_unit_one(dscale / m));
   const double shift = -factor * in_unit_one(totals.first / m) - rest * slope;
   place.Store(pivot, factor, shift, slope, unit);
-  if (given.bias.present) {
+  if (p.normalization.bias.present) {
     place.StoreGate(WideGateOf(given, channel, mean - pivot, unit).shift);
   }
 }
@@ -197,7 +198,9 @@ __device__ void FinishBackward(
     std::int64_t channel,
     const Totals& totals,
     double* coefficients) {
-  FinishGradientSums(p, channel, totals, {coefficients + channel, p.walk.channels});
+  FinishGradientSums(
+      p, StoredStatistics{p.normalization}, channel, totals,
+      {coefficients + channel, p.walk.channels});
 }
 
 }  // namespace

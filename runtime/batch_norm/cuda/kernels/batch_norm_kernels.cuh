@@ -3,6 +3,7 @@
 
 #include "batch_norm/cuda/arguments.h"
 #include "batch_norm/cuda/kernels/batch_norm_finish.cuh"
+#include "batch_norm/cuda/kernels/batch_norm_held.cuh"
 #include "batch_norm/cuda/kernels/batch_norm_map.cuh"
 #include "batch_norm/cuda/kernels/batch_norm_resident.cuh"
 #include "batch_norm/cuda/kernels/batch_norm_short.cuh"
@@ -10,7 +11,7 @@
 
 /// Batch normalization in three steps: sums over slices of each channel, what they come to, and a
 /// map over all elements; or all in one launch, where blocks or threads have channels to
-/// themselves, or where all blocks run at once. See batch_norm/cuda/own.h.
+/// themselves, or where all blocks run at once. See batch_norm/cuda/own.h and held.h.
 ///
 /// X is read less a number near its channel's mean, its pivot: squares then do not cancel, and the
 /// difference of two floats that are close is exact. Threads sum in the accumulator's type, all
@@ -69,6 +70,12 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
       const __grid_constant__ own::Operands operands) {                  \
     function(finish, operands);                                          \
   }
+#define GRADSMITH_HELD_KERNEL(name, function)                                                   \
+  extern "C" __global__ void __launch_bounds__(own::kHeldThreads) name(                         \
+      const __grid_constant__ own::BackwardFinish finish,                                       \
+      const __grid_constant__ own::Operands operands, const __grid_constant__ own::HeldWalk held) { \
+    function(finish, operands, held);                                                           \
+  }
 #define GRADSMITH_SUM_KERNELS(name, suffix, T, kSums)                                \
   GRADSMITH_SUM_KERNEL(name##_rows_##suffix, (own::SumRows<kSums, T>))               \
   GRADSMITH_SUM_KERNEL(name##_columns_##suffix, (own::SumColumnSlices<kSums, T, 1>)) \
@@ -93,7 +100,9 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
       gradsmith_##op##_short_forward_##suffix, ForwardFinish, (own::ShortForward<kNormalize, T>)) \
   GRADSMITH_SHORT_KERNEL(                                                                         \
       gradsmith_##op##_short_backward_##suffix, BackwardFinish,                                   \
-      (own::ShortBackward<kSums, kInputGradient, T>))
+      (own::ShortBackward<kSums, kInputGradient, T>))                                             \
+  GRADSMITH_HELD_KERNEL(                                                                          \
+      gradsmith_##op##_held_backward_##suffix, (own::HeldBackward<kSums, kInputGradient, T>))
 
 namespace own = gradsmith::batch_norm::own;
 

@@ -141,7 +141,7 @@ __device__ __forceinline__ void ResidentBackward(
   const InputRing<T, kResidentSlots<sizeof(T), kRelu>> ring(
       shared + kScratch / sizeof(uint4), operands);
   const Walk& walk = finish.walk;
-  const BackwardAgain again = {finish};
+  const BackwardAgain again{finish};
   const auto finish_channel = [&](std::int64_t channel, const Totals& totals) {
     FinishBackward(finish, channel, totals, coefficients);
   };

@@ -138,7 +138,8 @@ __device__ void ShortBackward(const BackwardFinish& p, const Operands& operands)
   });
   OwnCoefficients<T> coefficients;
   FinishGradientSums(
-      p, channel, TotalsOf(BackwardAgain{p}, channel, dbias, products), coefficients.place());
+      p, StoredStatistics{p.normalization}, channel,
+      TotalsOf(BackwardAgain{p}, channel, dbias, products), coefficients.place());
   if (operands.output.data == nullptr) {
     return;
   }
