@@ -447,6 +447,7 @@ TEST_P(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
       return;
     }
   }
+  EXPECT_TRUE(tried_.contains("own/held"));
   if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
     EXPECT_TRUE(tried_.contains("graph"));
     EXPECT_EQ(tried_.contains("legacy/spatial"), GetParam() == Activation::kNone);
