@@ -40,12 +40,12 @@ constexpr int kResidentStep = 2 * kThreads * kVectorBytes;
 template <int kElementBytes, bool kRelu>
 constexpr int kResidentSlots = (56 * 1024 - kResidentScratch<kElementBytes, kRelu>) / kResidentStep;
 
-/// Where a block's threads hold all elements of its channels in registers: its threads and its
-/// channels at most, and what a thread has of each tensor at most.
+/// Where a block holds all elements of its channels in shared memory: its threads and its channels
+/// at most, and bytes of elements, of which two blocks' fit a multiprocessor of compute capability
+/// 8.0 or 9.0.
 constexpr int kHeldThreads = 512;
 constexpr int kMostHeldChannels = 32;
-template <int kElementBytes>
-constexpr int kHeldElements = kElementBytes == 8 ? 8 : 16;
+constexpr int kMostHeldBytes = 64 * 1024;
 
 /// Rows longer than this are cut into pieces that are shared out.
 constexpr std::int64_t kPieceElements = 4096;
@@ -157,12 +157,12 @@ struct ForwardFinish {
   Parameter saved_inv_std;
 };
 
-/// How a block's threads share out its channels, and where a sample lies.
+/// How a block's threads share out its channels, whose samples lie along the last two of the sample
+/// dims.
 struct HeldWalk {
-  int channels;   ///< a power of two; neighbouring threads have neighbouring channels
-  int lanes;      ///< threads of each
-  int first_dim;  ///< of the sample dims, the first that is longer than one
-  cuda::Divisor counts[kSampleDims];
+  int channels;  ///< a power of two; neighbouring threads have neighbouring channels
+  int lanes;     ///< threads of each
+  cuda::Divisor inner;
 };
 
 struct BackwardFinish {

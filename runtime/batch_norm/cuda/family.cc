@@ -97,7 +97,7 @@ class OwnPlan final : public Plan {
         .dX = Output(backward::kDX),
         .dScale = Output(backward::kDScale),
         .dBias = Output(backward::kDBias)};
-    return held_ ? HeldBackward(stream, inputs, outputs)
+    return held_ ? HeldBackward(device_, stream, inputs, outputs)
                  : Backward(device_, stream, inputs, outputs, workspace);
   }
 
@@ -135,10 +135,13 @@ Result<Variants> FitHeld(const Target& /*target*/, const OpTask& task) {
   if (DirectionOf(task) != Direction::kBackward) {
     return Unsupported("it is a gradient's");
   }
-  if (!HeldShapeOf(task.tensors[backward::kDY], task.tensors[backward::kX])) {
+  const ConstTensorRef dY = task.tensors[backward::kDY];
+  const ConstTensorRef X = task.tensors[backward::kX];
+  const ConstTensorRef dX = task.tensors[backward::kDX];
+  if (!HeldShapeOf(dY, X, dX.present ? &dX : nullptr)) {
     return Unsupported(
-        std::to_string(SamplesPerChannel(task)) +
-        " samples of each channel, or all elements, are too many to be held by a block's threads");
+        "a block does not hold the " + std::to_string(SamplesPerChannel(task)) +
+        " samples of a channel, or they lie along more than two dims, or elements are many");
   }
   return cuda::OneWay(0);
 }

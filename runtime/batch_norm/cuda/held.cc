@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <string_view>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
 
 #include "batch_norm/activation.h"
 #include "batch_norm/cuda/finish.h"
-#include "batch_norm/cuda/own_plan.h"
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
+#include "cuda/module.h"
 
 namespace gradsmith::batch_norm {
 
@@ -23,13 +25,9 @@ constexpr std::int64_t kManyBlocks = 128;
 /// From here on memory is the limit, which whole vectors use better.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24U;
 
-constexpr std::int64_t ElementsOfThread(DataType type) {
-  return type == DataType::kDouble ? own::kHeldElements<8> : own::kHeldElements<2>;
-}
-static_assert(own::kHeldElements<4> == own::kHeldElements<2>);
-
+/// Of dY, and as many of X.
 std::int64_t MostElementsOfBlock(DataType type) {
-  return own::kHeldThreads * ElementsOfThread(type);
+  return own::kMostHeldBytes / 2 / static_cast<std::int64_t>(SizeOf(type));
 }
 
 /// Channels of a block: one where those of a sample lie apart. Where they lie side by side, as many
@@ -65,18 +63,33 @@ int ThreadsOfBlock(std::int64_t elements, std::int64_t blocks) {
       std::bit_ceil(wanted), kFewestThreads, std::uint64_t{own::kHeldThreads}));
 }
 
-Result<CUkernel> FindHeld(Activation activation, DataType type) {
-  using Table = cuda::KernelTable<1>;
-  static auto& plain = *new Table(cuda::kImage_batch_norm);
-  static auto& relu = *new Table(cuda::kImage_batch_norm_relu);
-  return activation == Activation::kNone
-             ? plain.Find(0, "gradsmith_bn_held_backward", type)
-             : relu.Find(0, "gradsmith_bn_relu_held_backward", type);
+/// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
+Result<CUkernel>
+FindHeld(const cuda::DeviceInfo& device, Activation activation, DataType type) {
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::map<std::tuple<int, Activation, DataType>, CUkernel>;
+  const std::tuple key(device.ordinal(), activation, type);
+  const std::scoped_lock lock(mutex);
+  if (const auto found = known.find(key); found != known.end()) {
+    return found->second;
+  }
+  const bool relu = activation == Activation::kRelu;
+  const std::string name =
+      std::string(relu ? "gradsmith_bn_relu_held_backward_" : "gradsmith_bn_held_backward_") +
+      std::string(cuda::KernelSuffix(type));
+  Result<CUkernel> kernel = cuda::FindKernelOf(
+      own::kMostHeldBytes, device.ordinal(),
+      {relu ? &cuda::kImage_batch_norm_relu : &cuda::kImage_batch_norm}, name.c_str());
+  if (kernel.ok()) {
+    known.emplace(key, *kernel);
+  }
+  return kernel;
 }
 
 }  // namespace
 
-std::optional<HeldShape> HeldShapeOf(const ConstTensorRef& dY, const ConstTensorRef& X) {
+std::optional<HeldShape>
+HeldShapeOf(const ConstTensorRef& dY, const ConstTensorRef& X, const ConstTensorRef* dX) {
   const std::int64_t channels = X.dims[1];
   const std::int64_t samples = own::SamplesPerChannel(X.dims);
   if (samples < 2 || samples > MostElementsOfBlock(X.type) || channels < 1 ||
@@ -84,48 +97,54 @@ std::optional<HeldShape> HeldShapeOf(const ConstTensorRef& dY, const ConstTensor
     return std::nullopt;
   }
   const std::int64_t together = ChannelsOfBlock(dY, X);
-  if (together * samples > MostElementsOfBlock(X.type)) {
+  HeldShape shape;
+  shape.plan = own::DimsPlan({&dY, &X, dX});
+  const auto& counts = shape.plan.walk.counts;
+  if (together * samples > MostElementsOfBlock(X.type) ||
+      counts[own::kInner] * counts[own::kInner - 1] != samples) {
     return std::nullopt;
   }
-  HeldShape shape;
-  shape.blocks = CeilDivide(channels, together);
-  shape.threads = ThreadsOfBlock(together * samples, shape.blocks);
+  shape.plan.operands.accumulate = dX != nullptr && dX->accumulate;
+  shape.plan.blocks_x = CeilDivide(channels, together);
+  shape.threads = ThreadsOfBlock(together * samples, shape.plan.blocks_x);
   shape.walk.channels = static_cast<int>(together);
   shape.walk.lanes = shape.threads / shape.walk.channels;
+  shape.walk.inner = cuda::DivisorOf(counts[own::kInner]);
+  // A thread's elements lie a block's threads apart.
+  shape.shared_bytes = static_cast<int>(
+      2 * CeilDivide(samples, shape.walk.lanes) * shape.threads *
+      static_cast<std::int64_t>(SizeOf(X.type)));
   return shape;
 }
 
 Status HeldBackward(
+    const cuda::DeviceInfo& device,
     CUstream stream,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs) {
-  std::optional<HeldShape> shape = HeldShapeOf(*inputs.dY, *inputs.X);
+  const ConstTensorRef dX = IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
+  const std::optional<HeldShape> shape =
+      HeldShapeOf(*inputs.dY, *inputs.X, dX.present ? &dX : nullptr);
   if (!shape) {
-    return {StatusCode::kUnsupported, "a channel's samples are not held by a block's threads"};
+    return {StatusCode::kUnsupported, "a block does not hold the samples of a channel"};
   }
   const Activation activation = ActivationOf(inputs);
   const bool products =
-      activation != Activation::kNone || IsPresent(outputs.dX) || IsPresent(outputs.dScale);
+      activation != Activation::kNone || dX.present || IsPresent(outputs.dScale);
   if (!products && !IsPresent(outputs.dBias)) {
     return {};
   }
-  const ConstTensorRef dX = IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
-  own::Plan plan = own::DimsPlan({inputs.dY, inputs.X, dX.present ? &dX : nullptr});
-  plan.operands.accumulate = dX.accumulate;
-  for (int k = own::kInner; k >= 0; --k) {
-    shape->walk.counts[k] = cuda::DivisorOf(plan.walk.counts[k]);
-    shape->walk.first_dim = plan.walk.counts[k] > 1 ? k : shape->walk.first_dim;
-  }
-  const Result<CUkernel> kernel = FindHeld(activation, inputs.dY->type);
+  const Result<CUkernel> kernel = FindHeld(device, activation, inputs.dY->type);
   if (!kernel.ok()) {
     return kernel.status();
   }
   const cuda::LaunchShape launch = {
-      .blocks_x = static_cast<unsigned>(shape->blocks),
-      .threads = static_cast<unsigned>(shape->threads)};
+      .blocks_x = static_cast<unsigned>(shape->plan.blocks_x),
+      .threads = static_cast<unsigned>(shape->threads),
+      .shared_bytes = static_cast<unsigned>(shape->shared_bytes)};
   return cuda::Launch(
-      *kernel, launch, stream, MakeBackwardFinish(inputs, outputs, plan, products), plan.operands,
-      shape->walk);
+      *kernel, launch, stream, MakeBackwardFinish(inputs, outputs, shape->plan, products),
+      shape->plan.operands, shape->walk);
 }
 
 }  // namespace gradsmith::batch_norm

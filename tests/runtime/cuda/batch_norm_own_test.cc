@@ -122,9 +122,10 @@ class BatchNormOwnTest
       const BatchNormalizationGrad::Outputs& outputs) {
     ++gradients_;
     Status status(StatusCode::kUnsupported, {});
-    if (of_held() && HeldShapeOf(*inputs.dY, *inputs.X)) {
+    const ConstTensorRef dX = *outputs.dX;
+    if (of_held() && HeldShapeOf(*inputs.dY, *inputs.X, dX.present ? &dX : nullptr)) {
       ++held_;
-      status = HeldBackward(kStream, inputs, outputs);
+      status = HeldBackward(device(), kStream, inputs, outputs);
     } else {
       const Block workspace(BackwardWorkspace(device(), *inputs.X));
       workspace.Fill(0xFF);

@@ -483,8 +483,11 @@ TEST_P(BatchNormRange, OwnGradientIsRight) {
 
 TEST_P(BatchNormRange, HeldGradientIsRight) {
   ForEachProblem([&](const Problem& problem, const Filling& filling, Activation activation) {
+    if (problem.layout == Layout::kStrided) {
+      return;  // samples along three dims
+    }
     CheckGradient(problem, filling, activation, [&](const auto& inputs, const auto& outputs) {
-      return HeldBackward(kStream, inputs, outputs);
+      return HeldBackward(device(), kStream, inputs, outputs);
     });
   });
 }

@@ -71,7 +71,7 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
     function(finish, operands);                                          \
   }
 #define GRADSMITH_HELD_KERNEL(name, function)                                                   \
-  extern "C" __global__ void __launch_bounds__(own::kHeldThreads) name(                         \
+  extern "C" __global__ void __launch_bounds__(own::kHeldThreads, 2) name(                         \
       const __grid_constant__ own::BackwardFinish finish,                                       \
       const __grid_constant__ own::Operands operands, const __grid_constant__ own::HeldWalk held) { \
     function(finish, operands, held);                                                           \
