@@ -32,10 +32,11 @@ std::int64_t MostElementsOfBlock(DataType type) {
 
 /// Channels of a block: one where those of a sample lie apart. Where they lie side by side, as many
 /// as a sector of memory has, or more where that leaves blocks enough, or fewer where samples are
-/// many.
+/// many or blocks few.
 std::int64_t ChannelsOfBlock(const ConstTensorRef& dY, const ConstTensorRef& X) {
   constexpr std::int64_t kSectorBytes = 32;
   constexpr std::int64_t kFewestSideBySide = 4;
+  constexpr std::int64_t kFewBlocks = 64;
   const std::int64_t channels = X.dims[1];
   if (channels == 1 || X.strides[1] != 1 || dY.strides[1] != 1) {
     return 1;
@@ -47,7 +48,8 @@ std::int64_t ChannelsOfBlock(const ConstTensorRef& dY, const ConstTensorRef& X) 
          2 * together * samples <= most) {
     together *= 2;
   }
-  while (together > kFewestSideBySide && together * samples > most) {
+  while (together > kFewestSideBySide &&
+         (together * samples > most || channels < together * kFewBlocks)) {
     together /= 2;
   }
   const auto all = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(channels)));

@@ -39,6 +39,7 @@ TEST(BatchNormHeld, ABlockHasNeighbouringChannels) {
   EXPECT_EQ(channels_of(DataType::kDouble, {64, 1536}), 8);
   EXPECT_EQ(channels_of(DataType::kFloat, {64, 8192}), 32);
   EXPECT_EQ(channels_of(DataType::kFloat, {128, 2048, 3, 3}), 4) << "samples are many";
+  EXPECT_EQ(channels_of(DataType::kMLFloat16, {64, 512}), 8) << "blocks are few";
   EXPECT_EQ(channels_of(DataType::kFloat, {64, 3}), 4) << "there are no more";
 }
 
