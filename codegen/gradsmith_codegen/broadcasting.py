@@ -17,7 +17,7 @@ def lead(op: Op) -> Tensor:
     sums = {formula.name for formula in op.formulas if is_sum(formula)}
     words = op.bits
     inputs = [tensor for tensor in op.inputs if tensor not in words]
-    numbers = [tensor for tensor in inputs if not tensor.is_mask]
+    numbers = [tensor for tensor in inputs if not tensor.is_mask and not tensor.optional]
     candidates = [*[tensor for tensor in op.outputs if tensor.name not in sums], *numbers, *inputs]
     shapes = {tensor.shape for tensor in (*inputs, *op.outputs)}
     wholes = (one for one in candidates if all(is_broadcast(op, shape, one.shape) for shape in shapes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .broadcasting import is_broadcast, is_sum, lead
+from .broadcasting import is_broadcast, is_sum, joined, lead
 from .faults import listing
 from .formula_misfit import MAX_MAP_TENSORS, MAX_SCALARS, Problem
 from .formula_tree import Index, Reduce, parts
@@ -21,10 +21,16 @@ def _of_tensors(op: Op) -> Iterator[Problem]:
     sums = {formula.name: formula for formula in op.formulas if is_sum(formula)}
     whole = lead(op)
     words = op.bits
+    optional = next((one for one in op.read_inputs if one.optional), None)
+    if optional and not _is_told_by_others(op, whole):
+        dims = f"tells the dims, {whole.shape_text}, and the type"
+        message = f"'{optional.name}' is optional, and no input that is always there {dims}"
+        yield f"the formulas fit no pattern: {message}", optional.span
+        return
     for tensor in (*[one for one in op.inputs if one not in words], *op.outputs):
         is_summed = tensor in op.outputs and tensor.name in sums
         problem = (
-            _tensor_problem(op, tensor)
+            _tensor_problem(tensor)
             or _type_problem(op, tensor, whole)
             or (
                 _sum_problem(op, sums[tensor.name], tensor, whole)
@@ -34,6 +40,14 @@ def _of_tensors(op: Op) -> Iterator[Problem]:
         )
         if problem:
             yield f"the formulas fit no pattern: {problem}", tensor.span
+
+
+def _is_told_by_others(op: Op, whole: Tensor) -> bool:
+    """Inputs that are always there say which dims and which type a call has."""
+    numbers = [one for one in op.inputs if not one.optional and not one.is_mask and one not in op.bits]
+    together = joined(op, whole.shape)
+    bound = {one.shape[0].symbol for one in numbers if len(one.shape) == 1}
+    return any(one.shape == whole.shape for one in numbers) or (bool(together) and bound >= set(together))
 
 
 def _over_the_limits(op: Op) -> Iterator[Problem]:
@@ -65,9 +79,7 @@ def _nested_reductions(op: Op) -> Iterator[Problem]:
                 yield message, formula.place(part)
 
 
-def _tensor_problem(op: Op, tensor: Tensor) -> str:
-    if tensor.optional and tensor in op.inputs:
-        return f"a map needs all of its inputs, and '{tensor.name}' is optional"
+def _tensor_problem(tensor: Tensor) -> str:
     if tensor.list:
         return f"a map has single tensors, and '{tensor.name}' is a list"
     if tensor.may_be_on_host:
@@ -101,7 +113,7 @@ def _shape_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
 
 def _sum_problem(op: Op, formula: Formula, tensor: Tensor, whole: Tensor) -> str:
     """The oracle takes the dims of a sum from an input that is broadcast to what is summed."""
-    is_like_an_input = any(one.shape == tensor.shape for one in op.inputs)
+    is_like_an_input = any(one.shape == tensor.shape and not one.optional for one in op.inputs)
     if not is_like_an_input or not is_broadcast(op, tensor.shape, whole.shape):
         return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
     over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()

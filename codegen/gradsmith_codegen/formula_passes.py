@@ -216,11 +216,12 @@ class _Stager:
         )
 
     def _lead(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-        """An input that nothing reads and that has all dims, where no other has."""
+        """An input that nothing reads and that has all dims, where no other that is always there has."""
         whole = frozenset().union(*[symbols(one.shape) for one in (*inputs, *outputs)])
-        if any(symbols(one.shape) == whole for one in inputs):
+        if any(symbols(one.shape) == whole and not one.optional for one in inputs):
             return []
-        return [one for one in self._op.inputs if symbols(one.shape) == whole and not one.shape_only][:1]
+        every = [one for one in self._op.inputs if not one.shape_only and not one.optional]
+        return [one for one in every if symbols(one.shape) == whole][:1]
 
     # -- The order ---
 

@@ -130,6 +130,9 @@ class _Writer:
         ]
         if second and self._schedule.second:
             yield f"static constexpr unsigned kSecondTypes = {bin(sum(second))};"
+        optional = [1 << place for place, one in enumerate(inputs[Role.ELEMENT]) if one.optional]
+        if optional:
+            yield f"static constexpr unsigned kOptionalInputs = {bin(sum(optional))};"
         pivot = next((one.node for one in self._schedule.reductions if one.has_pivot), None)
         if pivot is not None:
             name = self._graph.nodes[self._graph.nodes[pivot].arguments[0]].name

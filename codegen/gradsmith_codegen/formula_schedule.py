@@ -179,11 +179,6 @@ class _Scheduler:
         else:
             role = Role.COLUMN if dims else Role.ROW
             role = role if dims <= found.over else Role.ROW
-        if tensor.optional and role is Role.ELEMENT:
-            message = (
-                f"'{tensor.name}' is optional, and only what has an element for each row or column may be"
-            )
-            raise of_entry(message, tensor.span)
         return role
 
     def _role_of_integers(self, tensor: Tensor, found: Schedule) -> Role:
@@ -235,10 +230,13 @@ class _Scheduler:
             raise misfit(message, self._graph.span(within))
 
     def _check_lead(self, found: Schedule) -> None:
-        if not found.is_map and found.lead not in found.inputs[Role.ELEMENT]:
-            message = f"no input has all of the dims {listing(found.whole)}, of which rows are cut"
-            raise of_entry(message, found.lead.span)
         elements = found.inputs[Role.ELEMENT]
+        if not found.is_map and (found.lead not in elements or found.lead.optional):
+            message = f"no input has all of the dims {listing(found.whole)}, of which rows are cut"
+            other = next((one for one in elements if len(symbols(one.shape)) == len(found.whole)), None)
+            if other:
+                message += f", and is always there: '{other.name}' is optional"
+            raise of_entry(message, (other or found.lead).span)
         if not found.is_map:  # the first, which tells the pattern the dims
             elements.sort(key=lambda tensor: tensor is not found.lead)
         for tensor in found.outputs[Role.ELEMENT] if found.outputs[Role.COLUMN] else ():
@@ -339,7 +337,7 @@ class _Scheduler:
                 below = self._graph.below(nodes[node].arguments) & phases.keys()
                 phases[node] = max([phases[one] + 1 for one in below], default=0)
         reductions = {node: Reduction(node, phase) for node, phase in phases.items()}
-        pivots = [tensor.name for tensor in found.inputs[Role.ELEMENT]]
+        pivots = [tensor.name for tensor in found.inputs[Role.ELEMENT] if not tensor.optional]
         pivot = ""
         for node in phases:
             if nodes[node].operation == VARIANCE:
@@ -365,8 +363,19 @@ class _Scheduler:
             raise self._misfit_of_type(typed, others[0], "a map has one element type")
         if len(others) > 1:
             raise self._misfit_of_type(typed, others[1], "rows have two element types at most")
+        self._check_told(found, typed, others)
         if others:
             self._order_types(found, others[0], typed)
+
+    def _check_told(self, found: Schedule, typed: Sequence[Tensor], others: Sequence[str]) -> None:
+        """Kernels are found by the types of what a call has."""
+        inputs = found.inputs[Role.ELEMENT]
+        for kind in others:
+            of_kind = [one for one in typed if one.type == kind]
+            if all(one.optional and one in inputs for one in of_kind):
+                first = of_kind[0]
+                message = f"'{first.name}' is optional, and nothing that is always there has its type, {kind}"
+                raise of_entry(message, first.span)
 
     def _misfit_of_type(self, typed: Sequence[Tensor], kind: str, limit: str) -> Misfit:
         tensor = next(one for one in typed if one.type == kind)

@@ -318,13 +318,31 @@ class OpPlan:
         bits = sum(1 << place for place, one in enumerate(self.operands) if one in words)
         return bin(bits) if bits else ""
 
+    @staticmethod
+    def operand_ref(inputs: str, tensor: model.Tensor, place: int, is_const: bool = False) -> str:
+        """An input as a map is given it: one that is absent may lack its place."""
+        if tensor.optional:
+            return f"internal::OperandOrAbsent(internal::ArgumentAt({inputs}, {place}))"
+        return f"{inputs}[{place}]" if is_const else f"internal::Unconst({inputs}[{place}])"
+
+    @property
+    def optional_inputs(self) -> str:
+        """The same of a map's inputs that may be absent."""
+        inputs = self.operands[: self.input_count]
+        bits = sum(1 << place for place, one in enumerate(inputs) if one.optional)
+        return bin(bits) if bits else ""
+
     @property
     def lead(self) -> int:
         """The operand whose dims and type stand for the call's."""
         if self.steps is not None and not self.steps.is_map:
             return self.steps.dims.lead_operand
         words = self.op.bits
-        numbers = [one for one in self.operands if not one.is_mask and one not in words]
+        numbers = [
+            one
+            for one in self.operands
+            if not one.is_mask and one not in words and not (one.optional and one in self.op.inputs)
+        ]
         return self.operands.index(numbers[0])
 
     @cached_property

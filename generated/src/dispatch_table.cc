@@ -1038,73 +1038,73 @@ constinit const std::int32_t kEntryLine = 2410;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2441
+// ops.yaml:2444
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2441;
+constinit const std::int32_t kEntryLine = 2444;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2464
+// ops.yaml:2467
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2464;
+constinit const std::int32_t kEntryLine = 2467;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2485
+// ops.yaml:2488
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2485;
+constinit const std::int32_t kEntryLine = 2488;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2517
+// ops.yaml:2520
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2517;
+constinit const std::int32_t kEntryLine = 2520;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2548
+// ops.yaml:2551
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2548;
+constinit const std::int32_t kEntryLine = 2551;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2576
+// ops.yaml:2579
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2576;
+constinit const std::int32_t kEntryLine = 2579;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2597
+// ops.yaml:2600
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2597;
+constinit const std::int32_t kEntryLine = 2600;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2629
+// ops.yaml:2632
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2629;
+constinit const std::int32_t kEntryLine = 2632;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2655
+// ops.yaml:2658
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2655;
+constinit const std::int32_t kEntryLine = 2658;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2689
+// ops.yaml:2692
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2689;
+constinit const std::int32_t kEntryLine = 2692;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1405,25 +1405,25 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
     // ops.yaml:2410
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2441
+    // ops.yaml:2444
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2464
+    // ops.yaml:2467
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2485
+    // ops.yaml:2488
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2517
+    // ops.yaml:2520
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2548
+    // ops.yaml:2551
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2576
+    // ops.yaml:2579
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2597
+    // ops.yaml:2600
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2629
+    // ops.yaml:2632
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2655
+    // ops.yaml:2658
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2689
+    // ops.yaml:2692
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

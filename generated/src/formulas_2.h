@@ -357,13 +357,14 @@ struct SoftmaxCrossEntropyLossInternalGradFormula2 : RowsFunctor {
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 template <typename Math>
 struct SoftmaxCrossEntropyLossInternalGradFormula3Of : RowsFunctor {
-  static constexpr int kInputs = 1;
+  static constexpr int kInputs = 2;
   static constexpr int kRowInputs = 1;
   static constexpr int kIntegerInputs = 2;
   static constexpr int kTables = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kLookups = 1;
-  static constexpr unsigned kSecondTypes = 0b100000;
+  static constexpr unsigned kSecondTypes = 0b1000010;
+  static constexpr unsigned kOptionalInputs = 0b10;
   static constexpr int kPhases = 0;
   static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {0, 0}; }
@@ -387,8 +388,9 @@ struct SoftmaxCrossEntropyLossInternalGradFormula3Of : RowsFunctor {
     const bool v3 = row.index == row.integers[0];
     // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
     const A v4 = v3 ? formula::Expm1(in[0]) : Math::Exp(in[0]);
-    // dX = where(counts, of_loss * scale * slope, 0)
-    out[0] = v1 ? row.inputs[0] * v2 * v4 : A{0};
+    const A v5 = v1 ? row.inputs[0] * v2 * v4 : A{0};
+    // dX = where(counts, of_loss * scale * slope, 0) + bias
+    out[0] = v5 + in[1];
   }
 };
 using SoftmaxCrossEntropyLossInternalGradFormula3 =

@@ -82,6 +82,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef bias
 #undef ceil_mode
 #undef coerced
 #undef condition
@@ -7903,11 +7904,11 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7959,29 +7960,29 @@ constexpr std::array<DimSpec, 1> kShape3 = {
     },
 };
 
-constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 7 of the entry
+constexpr std::array<TensorSpec, 6> kInputs = {
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -7989,7 +7990,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -7997,10 +7998,18 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape0,
         .shape_text = "[]",
     },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    TensorSpec{
+        .name = "bias",
+        .type_parameter = 2,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[N, C, *D]",
+    },
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8019,7 +8028,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
 static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8064,18 +8073,20 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
 
 constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
     // factor
-    internal::NamedOperand{.argument = 5, .names = {0, 2}},
+    internal::NamedOperand{.argument = 6, .names = {0, 2}},
     // dY
     internal::NamedOperand{.argument = 0, .names = {}},
     // of_loss
     internal::NamedOperand{.argument = 2, .names = {}},
 };
 
-constexpr std::array<internal::NamedOperand, 6> kNamed3 = {
+constexpr std::array<internal::NamedOperand, 7> kNamed3 = {
     // log_prob
     internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
+    // bias
+    internal::NamedOperand{.argument = 5, .names = {0, 1, 2}},
     // of_loss
-    internal::NamedOperand{.argument = 6, .names = {}},
+    internal::NamedOperand{.argument = 7, .names = {}},
     // label
     internal::NamedOperand{.argument = 2, .names = {0, 2}},
     // ignore_index
@@ -8100,7 +8111,7 @@ constexpr std::array<internal::RowsPass, 3> kPassList = {
     internal::RowsPassOf<SoftmaxCrossEntropyLossInternalGradFormula3>(0b111, 0b10, kNamed3),
 };
 constexpr internal::RowsPasses kPasses = {
-    .inputs = 5,
+    .inputs = 6,
     .outputs = 1,
     .passes = kPassList,
     .temporaries = kTemporaries,
@@ -8119,7 +8130,7 @@ constexpr cuda::RowsPassesInfo kRowsInfo = {
     .kernels = kRowsKernels,
 };
 
-constexpr std::array<std::string_view, 6> kOperands = {
+constexpr std::array<std::string_view, 7> kOperands = {
     // 0
     "dY",
     // 1
@@ -8131,12 +8142,14 @@ constexpr std::array<std::string_view, 6> kOperands = {
     // 4
     "ignore_index",
     // 5
+    "bias",
+    // 6
     "dX",
 };
 constexpr cuda::OpInfo kOperator = {
     .name = "SoftmaxCrossEntropyLossInternalGrad",
     .operands = kOperands,
-    .inputs = 5,
+    .inputs = 6,
     .lead = 1,
     .image = kFormulas,
     .rows = &kRowsInfo,
@@ -8202,12 +8215,13 @@ Status CallTyped(
     const Given& attributes,
     const ::gradsmith::SoftmaxCrossEntropyLossInternalGradInputs<T_, Tind_, T1_>& inputs,
     const ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T_, Tind_, T1_>& outputs) {
-  std::array<ConstTensorRef, 5> in;
+  std::array<ConstTensorRef, 6> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.log_prob.ref();
   in[2] = inputs.label.ref();
   in[3] = inputs.weight.ref();
   in[4] = inputs.ignore_index.ref();
+  in[5] = inputs.bias.ref();
   std::array<TensorRef, 1> out;
   out[0] = outputs.dX.ref();
   constexpr std::size_t kBackends = 2;
@@ -8216,7 +8230,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8226,7 +8240,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8236,7 +8250,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8246,7 +8260,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8256,7 +8270,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8266,7 +8280,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8279,77 +8293,11 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 17,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 17,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 18,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 18,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 19,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 19,
-    },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8359,8 +8307,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8370,8 +8318,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8381,8 +8329,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8392,8 +8340,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8403,19 +8351,85 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 23,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 24,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_int32",
         .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 22,
+        .line_offset = 25,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8426,7 +8440,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8437,7 +8451,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8448,7 +8462,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8459,7 +8473,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8470,7 +8484,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,
@@ -8484,7 +8498,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
 Result<SoftmaxCrossEntropyLossInternalGradOutputDims> InferShapes(
     const SoftmaxCrossEntropyLossInternalGradAttributes& attributes,
     const SoftmaxCrossEntropyLossInternalGradInputDims& inputs) {
-  std::array<ConstTensorRef, 5> in;
+  std::array<ConstTensorRef, 6> in;
   in[0] = {DataType::kFloat, nullptr, inputs.dY};
   in[1] = {DataType::kFloat, nullptr, inputs.log_prob};
   in[2] = {DataType::kFloat, nullptr, inputs.label};

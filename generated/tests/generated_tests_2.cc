@@ -63,6 +63,7 @@
 #undef alpha
 #undef auto_pad
 #undef axis
+#undef bias
 #undef ceil_mode
 #undef coerced
 #undef condition
@@ -4832,6 +4833,7 @@ Status Run(const TypedCall& call) {
   inputs.label = call.Input<Tind_>(2);
   inputs.weight = call.Input<T_>(3);
   inputs.ignore_index = call.Input<::std::int64_t>(4);
+  inputs.bias = call.Input<T1_>(5);
   ::gradsmith::SoftmaxCrossEntropyLossInternalGradOutputs<T_, Tind_, T1_> outputs;
   outputs.dX = call.Output<T1_>(0);
   const auto& attributes =
@@ -4856,7 +4858,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4868,6 +4870,7 @@ const Case kCase0 = {
             {"label", {6}},
             {"weight", {10}},
             {"ignore_index", {}},
+            {"bias", {6, 10}},
         },
     .outputs =
         {
@@ -4876,7 +4879,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
     .reduction = ::gradsmith::LossReduction::sum,
 };
@@ -4890,6 +4893,7 @@ const Case kCase1 = {
             {"label", {9}},
             {"weight", {5}},
             {"ignore_index", {}},
+            {"bias", {9, 5}},
         },
     .outputs =
         {
@@ -4902,7 +4906,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "pixels",
@@ -4914,6 +4918,7 @@ const Case kCase2 = {
             {"label", {2, 3, 4}},
             {"weight", {5}},
             {"ignore_index", {}},
+            {"bias", {2, 5, 3, 4}},
         },
     .outputs =
         {
@@ -4922,7 +4927,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4934,6 +4939,7 @@ const Case kCase3 = {
             {"label", {3}},
             {"weight", {1}},
             {"ignore_index", {}},
+            {"bias", {3, 1}},
         },
     .outputs =
         {
@@ -4942,7 +4948,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4954,6 +4960,7 @@ const Case kCase4 = {
             {"label", {3, 4}},
             {"weight", {6}},
             {"ignore_index", {}},
+            {"bias", {3, 6, 4}},
         },
     .outputs =
         {
@@ -4962,7 +4969,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4974,6 +4981,7 @@ const Case kCase5 = {
             {"label", {0}},
             {"weight", {4}},
             {"ignore_index", {}},
+            {"bias", {0, 4}},
         },
     .outputs =
         {
@@ -4998,17 +5006,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
-    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
 };
 
@@ -5020,7 +5028,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     {"reduction", "mean"},
 };
 
@@ -5087,6 +5095,10 @@ const reference::FormulaNode kNodes[] = {
     {.operation = "multiply", .arguments = {28, 27}},
     // 30
     {.operation = "where", .arguments = {11, 29, 5}},
+    // 31
+    {.operation = "input", .name = "bias"},
+    // 32
+    {.operation = "add", .arguments = {30, 31}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -5111,11 +5123,12 @@ const reference::NamedFormulaOracle kOracle({
             {"label", {"N", "D"}},
             {"weight", {"C"}},
             {"ignore_index", {}},
+            {"bias", {"N", "C", "D"}},
             {"dX", {"N", "C", "D"}},
         },
     .outputs =
         {
-            {.name = "dX", .node = 30},
+            {.name = "dX", .node = 32},
         },
     .integers =
         {

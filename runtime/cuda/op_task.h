@@ -47,6 +47,8 @@ struct OpInfo {
   unsigned masks = 0;
   /// Bit i is set where formulas read single bits of input i, which has words (patterns/functor.h).
   unsigned bits = 0;
+  /// Bit i is set where input i of a map may be absent.
+  unsigned optional = 0;
   /// The passes of an operator whose formulas are computed by rows; null for others.
   const RowsPassesInfo* rows = nullptr;
   /// A number made of the name, with which the operator's keys begin.

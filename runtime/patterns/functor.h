@@ -28,6 +28,19 @@ GRADSMITH_FUNCTOR constexpr bool IsMask(int input) {
   return (kMasksOf<Functor> >> input & 1U) != 0;
 }
 
+/// kOptionalOf is a functor's kOptional, whose bit i is set where input i of a map may be absent,
+/// and is 0 then.
+template <typename Functor, typename = void>
+inline constexpr unsigned kOptionalOf = 0;
+template <typename Functor>
+inline constexpr unsigned kOptionalOf<Functor, std::void_t<decltype(Functor::kOptional)>> =
+    Functor::kOptional;
+
+template <typename Functor>
+GRADSMITH_FUNCTOR constexpr bool IsOptional(int input) {
+  return (kOptionalOf<Functor> >> input & 1U) != 0;
+}
+
 /// kBitsOfWord is how many bits a word has of an input of which single bits are read.
 inline constexpr std::int64_t kBitsOfWord = 32;
 

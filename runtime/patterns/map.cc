@@ -80,7 +80,7 @@ Status CheckMap(std::span<const TensorRef> tensors, const MapTraits& traits) {
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     const TensorRef& tensor = tensors[t];
     if (!tensor.present) {
-      if (t < inputs) {
+      if (t < inputs && !traits.IsOptional(t)) {
         return Internal(NameOf(t, inputs) + " of a map is absent");
       }
       continue;

@@ -39,11 +39,12 @@
 /// A is float, or double for tensors of doubles. All tensors have one element type, but for the
 /// inputs that a functor's kMasks has a bit of: they are of bool, and 1 where they are not zero;
 /// and for one of bits (kBits), of uint32 and the dim ceil(elements / 32).
-/// Strides are any. An input of fewer dims, or of dims of one, is broadcast. Where a functor
-/// has kSums, so may an output be, and each of its elements is then the sum of what the functor
-/// gives for it; a functor without it has outputs of one shape, to which inputs are broadcast. An
-/// output may be absent. One that is not a sum may lie in an input's memory where both have the
-/// same strides. patterns/cuda/map.cuh has the same on CUDA.
+/// Strides are any. An input of fewer dims, or of dims of one, is broadcast. One that a functor's
+/// kOptional has a bit of may be absent, and its elements are 0 then. Where a functor has kSums, so
+/// may an output be, and each of its elements is then the sum of what the functor gives for it; a
+/// functor without it has outputs of one shape, to which inputs are broadcast. An output may be
+/// absent. One that is not a sum may lie in an input's memory where both have the same strides.
+/// patterns/cuda/map.cuh has the same on CUDA.
 namespace gradsmith::internal {
 
 template <typename Functor>
@@ -52,17 +53,19 @@ concept HasMapSums = requires {
 };
 
 /// MapTraits are what tensors are checked against: how many of them are inputs, those of these that
-/// are masks, or of bits, as a set, and whether outputs may be sums.
+/// are masks, or of bits, or may be absent, as sets, and whether outputs may be sums.
 struct MapTraits {
   int inputs = 0;
   unsigned masks = 0;
   unsigned bits = 0;
+  unsigned optional = 0;
   bool has_sums = false;
 
   [[nodiscard]] bool IsMask(int tensor) const { return (masks >> tensor & 1U) != 0; }
   [[nodiscard]] bool IsOfBits(int tensor) const { return (bits >> tensor & 1U) != 0; }
-  /// The first tensor of numbers, whose element type is that of the map.
-  [[nodiscard]] int lead() const { return std::countr_one(masks | bits); }
+  [[nodiscard]] bool IsOptional(int tensor) const { return (optional >> tensor & 1U) != 0; }
+  /// The first tensor of numbers that is always there: its element type is that of the map.
+  [[nodiscard]] int lead() const { return std::countr_one(masks | bits | optional); }
 };
 
 /// CheckMap returns the error of the first tensor that is of another type than it should be, or of
@@ -122,7 +125,9 @@ void MapElement(
   std::array<A, Functor::kInputs> in{};
   for (int t = 0; t < Functor::kInputs; ++t) {
     const std::int64_t at = step * map.steps[t];
-    if (IsOfBits<Functor>(t)) {
+    if (IsOptional<Functor>(t) && data[t] == nullptr) {
+      in[t] = A{0};
+    } else if (IsOfBits<Functor>(t)) {
       in[t] = HasBit(data[t], map.word_step, first_bit + at) ? A{1} : A{0};
     } else if (IsMask<Functor>(t)) {
       in[t] = static_cast<const std::uint8_t*>(data[t])[at] != 0 ? A{1} : A{0};
@@ -305,6 +310,7 @@ MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Re
       .inputs = Functor::kInputs,
       .masks = kMasksOf<Functor>,
       .bits = kBitsOf<Functor>,
+      .optional = kOptionalOf<Functor>,
       .has_sums = HasMapSums<Functor>};
   if (Status status = CheckMap(tensors, kTraits); !status.ok()) {
     return status;

@@ -49,9 +49,10 @@
 /// Operands come in this order, inputs before outputs: elements, columns, rows, integers of rows,
 /// tables. Element inputs and outputs have the same dims. Those with one element for each row have
 /// the dims that are not the row's, those with one for each column, and tables, the row's own. Any
-/// strides will do; optional operands may be absent, where absent inputs count as 0. An element
-/// output may lie in the memory of an element input that has the same type and strides, where there
-/// are no column sums. patterns/cuda/rows.cuh has the same on CUDA.
+/// strides will do; optional operands may be absent, where absent inputs count as 0. Of element
+/// inputs those of kOptionalInputs may be. An element output may lie in the memory of an element
+/// input that has the same type and strides, where there are no column sums.
+/// patterns/cuda/rows.cuh has the same on CUDA.
 ///
 /// The pattern `channels` is this one with a channel for a row: a functor of statistics and maps of
 /// channels derives from ChannelsFunctor, and its calls have the axes ChannelsOf(rank, 1), for
@@ -94,6 +95,7 @@ struct RowsCounts {
   int column_sums = 0;
   int row_outputs = 0;
   unsigned second_types = 0;
+  unsigned optional_inputs = 0;
 
   [[nodiscard]] int all_inputs() const {
     return inputs + column_inputs + row_inputs + integer_inputs + tables;
@@ -111,7 +113,8 @@ constexpr RowsCounts CountsOf() {
       .outputs = Functor::kOutputs,
       .column_sums = Functor::kColumnSums,
       .row_outputs = Functor::kRowOutputs,
-      .second_types = Functor::kSecondTypes};
+      .second_types = Functor::kSecondTypes,
+      .optional_inputs = Functor::kOptionalInputs};
 }
 
 /// RowsKind is what an operand has an element for, and how it is read.

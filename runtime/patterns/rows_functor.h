@@ -58,6 +58,9 @@ struct RowsFunctor {
   /// Bit i is set where the i-th operand has the second element type of the kernel, and not the
   /// first. Row inputs and outputs have any.
   static constexpr unsigned kSecondTypes = 0;
+  /// Bit i is set where the i-th element input may be absent, so that its elements are 0. The first
+  /// is always there.
+  static constexpr unsigned kOptionalInputs = 0;
   /// Whether rows are mostly made of dims that no one stride serves. Kernels on CUDA then compute
   /// where each vector of a row lies; else they read such rows one element at a time.
   static constexpr bool kRowsOfManyDims = false;
@@ -99,6 +102,12 @@ struct RowsPlaces {
   static constexpr int kRowOutput = kColumnSum + Functor::kColumnSums;
   static constexpr int kEnd = kRowOutput + Functor::kRowOutputs;
 };
+
+/// MayBeAbsent is true of an element input that a call may lack.
+template <typename Functor>
+GRADSMITH_FUNCTOR constexpr bool MayBeAbsent(int input) {
+  return (Functor::kOptionalInputs >> input & 1U) != 0;
+}
 
 /// SumsOutputs is true where a sum of columns adds up an element output.
 template <typename Functor>

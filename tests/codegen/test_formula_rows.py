@@ -351,10 +351,35 @@ def test_what_fits_no_pattern() -> None:
     ]
     assert problems(("Y: X - mean(X, Q)",), (Y,))[0].startswith("G809 nothing in 'mean' has the dim 'Q'")
     assert problems(("Y: X - count(Q)",), (Y,))[0].startswith("G809 no tensor has the dim 'Q'")
-    assert problems(("Y: X - mean(X, S) * scale",), (Y,), ("scale: {type: T, like: X, optional: true}",)) == [
-        "G810 the formulas fit no pattern: 'scale' is optional, and only what has an element for each row or column "
-        "may be"
-    ]
+
+
+OPTIONAL = "A: {type: T, like: X, optional: true}"
+
+
+def test_elements_may_be_absent() -> None:
+    made = functor(op_of(("Y: X + A - mean(X + A, S)",), (Y,), (OPTIONAL,)))
+    assert "static constexpr unsigned kOptionalInputs = 0b10;" in made.constants
+    assert not any("kOptional" in one for one in functor(op_of(("Y: X - mean(X, S)",), (Y,))).constants)
+
+
+def test_what_may_be_absent_comes_behind_what_tells_the_dims() -> None:
+    text = entry(("Y: where(given(A), A, 0) + X - mean(X, S)",), (Y,), (OPTIONAL,))
+    turned = text.replace('      X: {type: T, shape: ["*P", "*S"]}\n', "").replace(
+        f"      {OPTIONAL}\n", f'      {ALSO_ALL[:-1]}, optional: true}}\n      X: {{type: T, shape: ["*P", "*S"]}}\n'
+    )
+    schema, diagnostics = load(turned)
+    assert diagnostics == [] and schema
+    assert [one.name for one in steps(schema.ops[0]).schedule.inputs[Role.ELEMENT]] == ["X", "A"]
+
+
+def test_deviations_are_not_taken_from_near_what_may_be_absent() -> None:
+    made = functor(op_of(("Y: X * rsqrt(variance(A, S) + 1)",), (Y,), (OPTIONAL,)))
+    assert not any("kPivot" in one for one in made.constants)
+
+
+def test_a_pass_reads_what_is_always_there_to_know_its_dims() -> None:
+    op = op_of(("Y: X - mean(X, S)", "V: A - mean(A, P)"), (Y, OF_ALL), (OPTIONAL,))
+    assert operands(op) == [["X", "Y"], ["X", "A", "V"]]
 
 
 LABELED = """schema_version: 1

@@ -14,6 +14,7 @@ from gradsmith_codegen.formula_misfit import (
     MAX_ROWS_TENSORS,
     MAX_SCALARS,
 )
+from gradsmith_codegen.formula_steps import steps_of
 from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Reduce
 from gradsmith_codegen.model import Op
 from schemas import SCALE, edited, load
@@ -117,6 +118,19 @@ def test_a_formula_that_a_comma_ended_is_told_so() -> None:
     unquoted = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: max(X, factor)}"))
     _, diagnostics = load(unquoted)
     assert diagnostics[0].message == "expected ')' or ',' in 'max(...)'; within { } a comma ends what is not quoted"
+
+
+def test_a_map_may_lack_inputs() -> None:
+    bias = "      bias: {type: T, shape: [N, '*D'], optional: true}\n    outputs:"
+    text = edited(WITH_FORMULA, (ATTRIBUTES, ""), ("    outputs:", bias))
+    schema, diagnostics = load(text % "X + where(given(bias), bias, 1)")
+    assert diagnostics == [] and schema
+    (op,) = schema.ops
+    assert steps_of(op) is None
+    assert formula_cpp.functor_body(op)[1:] == [
+        "const A v0 = scalars[0] != A{0} ? in[1] : A{1};",
+        "out[0] = in[0] + v0;",
+    ]
 
 
 BITS = """\

@@ -125,7 +125,11 @@ bool IsBroadcast(const Shape& dims, const Shape& space) {
 std::optional<Shape> Joined(const Shapes& inputs, const std::set<std::string, std::less<>>& names) {
   Shape space;
   for (const std::string& name : names) {
-    const Shape& dims = inputs.find(name)->second;
+    const auto input = inputs.find(name);
+    if (input == inputs.end()) {
+      continue;
+    }
+    const Shape& dims = input->second;
     space.insert(space.begin(), std::max(dims.size(), space.size()) - space.size(), 1);
     for (std::size_t back = 1; back <= dims.size(); ++back) {
       const std::int64_t dim = dims[dims.size() - back];
@@ -258,10 +262,12 @@ class FormulaOracle::Place {
     return std::fmod(without_lower, 2) == 1;
   }
 
+  /// The element of an input; 0 where it is absent.
   [[nodiscard]] double Value(std::string_view name) const {
-    const Tensor& tensor = inputs_.find(name)->second;
-    return tensor.values[Index(tensor.dims)];
+    const auto input = inputs_.find(name);
+    return input == inputs_.end() ? 0 : input->second.values[Index(input->second.dims)];
   }
+  [[nodiscard]] bool Has(std::string_view name) const { return inputs_.contains(name); }
 
   /// Index is the place of the element in a tensor of these dims.
   [[nodiscard]] std::size_t Index(const Shape& dims) const {
@@ -343,6 +349,8 @@ void FormulaOracle::Evaluate(const Place& place, const Attributes& attributes, V
       values.push_back(functions_[i](arguments));
     } else if (node.operation == "bit") {
       values.push_back(Given(place.HasBit(node.name) ? 1 : 0));
+    } else if (node.operation == "given" && place.Has(node.name)) {
+      values.push_back(Given(1));
     } else {
       const double element = node.operation == "input" ? place.Value(node.name) : 0;
       values.push_back(LeafOf(node, attributes, element));

@@ -1310,6 +1310,7 @@ def softmax_cross_entropy_loss_internal_grad(
     label: Tensor,
     weight: Tensor | None = None,
     ignore_index: Tensor | None = None,
+    bias: Tensor | None = None,
     *,
     reduction: Literal["mean", "sum"] = "mean",
     outputs: _SoftmaxCrossEntropyLossInternalGradOutput | Iterable[_SoftmaxCrossEntropyLossInternalGradOutput] | None = ("dX",),

@@ -60,7 +60,7 @@ MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
   }
   bool is_dense = map.rank == 1 && map.word_step == 1;
   for (int t = 0; t < task.inputs(); ++t) {
-    is_dense = is_dense && map.strides[t][0] == 1;
+    is_dense = is_dense && (map.strides[t][0] == 1 || !task.tensors[t].present);
   }
   return is_dense ? MapForm::kDense : MapForm::kVectors;
 }
@@ -112,6 +112,7 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
       .inputs = task.inputs(),
       .masks = task.op->masks,
       .bits = task.op->bits,
+      .optional = task.op->optional,
       .has_sums = has_sums};
   if (Status status = internal::CheckMap(tensors, traits); !status.ok()) {
     return status;

@@ -112,7 +112,8 @@ __device__ __forceinline__ void LoadBits(
   }
 }
 
-/// Loads what input t has for kVector elements of the last dim, of a tensor, a mask or bits.
+/// Loads what input t has for kVector elements of the last dim, of a tensor, a mask or bits; 0
+/// where it is absent.
 template <typename Functor, typename T, int kVector>
 __device__ __forceinline__ void LoadInput(
     int t,
@@ -121,7 +122,12 @@ __device__ __forceinline__ void LoadInput(
     std::int64_t step,
     T (&to)[kVector],
     std::int64_t word_step = 1) {
-  if (IsOfBits<Functor>(t)) {
+  if (IsOptional<Functor>(t) && tensor == nullptr) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      to[v] = Convert<T>(Accumulator<T>{0});
+    }
+  } else if (IsOfBits<Functor>(t)) {
     LoadBits<T, kVector>(static_cast<const unsigned*>(tensor), word_step, offset, step, to);
   } else if (IsMask<Functor>(t)) {
     unsigned char mask[kVector];

@@ -126,7 +126,9 @@ class RowsByColumnsKernel {
 #pragma unroll
           for (int t = 0; t < Functor::kInputs; ++t) {
             const auto* const from = static_cast<const char*>(task_.tensors[t]);
-            if constexpr (kInRegisters) {
+            if (MayBeAbsent<Functor>(t) && from == nullptr) {
+              Held(r, c, t) = {};
+            } else if constexpr (kInRegisters) {
               Operands::Load(t, from + ByteOf(t, first + r, c), &Held(r, c, t));
             } else {
               Operands::BeginCopy(t, SharedAddress(&Held(r, c, t)), from + ByteOf(t, first + r, c));

@@ -51,7 +51,7 @@ class RowsKernel {
             task,
             launch,
             team_,
-            static_cast<Word*>(shared) + launch.held * Functor::kInputs * blockDim.x) {
+            static_cast<Word*>(shared) + launch.held * SlotOf(Functor::kInputs) * blockDim.x) {
 #pragma unroll
     for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
       scalars_[i] = static_cast<A>(task.scalars[i]);
@@ -218,6 +218,20 @@ class RowsKernel {
   }
   static __device__ constexpr std::int64_t SizeOf(int tensor) { return Operands::SizeOf(tensor); }
 
+  /// Whether an element input is absent: nothing of it is loaded or kept.
+  __device__ __forceinline__ bool IsAbsent(int input) const {
+    return MayBeAbsent<Functor>(input) && task_.tensors[input] == nullptr;
+  }
+  /// The place of an element input among those of which vectors are kept.
+  __device__ __forceinline__ int SlotOf(int input) const {
+    int slot = input;
+#pragma unroll
+    for (int t = 0; t < input; ++t) {
+      slot -= IsAbsent(t) ? 1 : 0;
+    }
+    return slot;
+  }
+
   /// How far this thread's vector lies from its first, in bytes.
   __device__ __forceinline__ std::int64_t DistanceOf(int tensor, const Place& place) const {
     if (kIsDense) {
@@ -227,7 +241,7 @@ class RowsKernel {
   }
   __device__ __forceinline__ void Advance(Place* place) const {
     ++place->chunk;
-    place->kept_at += Functor::kInputs * BytesOfBlock();
+    place->kept_at += SlotOf(Functor::kInputs) * BytesOfBlock();
     place->along += stride_;
     if (kIsOfManyDims) {
       Locate(place);
@@ -363,7 +377,9 @@ class RowsKernel {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
       const char* const from = rows.in[t] + DistanceOf(t, place);
-      if (kIsRagged) {
+      if (IsAbsent(t)) {
+        words[t] = {};
+      } else if (kIsRagged) {
         Operands::LoadPart(t, from, ElementsOf(rows, place), &words[t]);
       } else {
         Operands::Load(t, from, &words[t]);
@@ -384,14 +400,17 @@ class RowsKernel {
   }
 
   __device__ __forceinline__ Word* Shared(int chunk, int input) const {
-    return shared_ + (chunk * Functor::kInputs + input) * static_cast<int>(blockDim.x);
+    return shared_ +
+           (chunk * SlotOf(Functor::kInputs) + SlotOf(input)) * static_cast<int>(blockDim.x);
   }
   __device__ __forceinline__ void BeginCopies(const Rows& rows, const Place& place) const {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      Operands::BeginCopy(
-          t, place.kept_at + t * BytesOfBlock(), rows.in[t] + DistanceOf(t, place),
-          ElementsOf(rows, place));
+      if (!IsAbsent(t)) {
+        Operands::BeginCopy(
+            t, place.kept_at + SlotOf(t) * BytesOfBlock(), rows.in[t] + DistanceOf(t, place),
+            ElementsOf(rows, place));
+      }
     }
   }
 
@@ -425,7 +444,9 @@ class RowsKernel {
         if (first + i < kept) {
 #pragma unroll
           for (int t = 0; t < Functor::kInputs; ++t) {
-            *Shared(first + i, t) = words[i][t];
+            if (!IsAbsent(t)) {
+              *Shared(first + i, t) = words[i][t];
+            }
           }
         }
       }
@@ -438,7 +459,7 @@ class RowsKernel {
   __device__ __forceinline__ void ForEach(const Rows& rows, const Visit& visit, const Done& done)
       const {
     const int kept = min(rows.chunks, launch_.held);
-    const int next = Functor::kInputs * static_cast<int>(blockDim.x);
+    const int next = SlotOf(Functor::kInputs) * static_cast<int>(blockDim.x);
     const Word* from = shared_;
     Place place = FirstPlace();
 #pragma unroll kUnroll
@@ -446,7 +467,10 @@ class RowsKernel {
       Words words;
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
-        words[t] = from[t * static_cast<int>(blockDim.x)];
+        words[t] = {};
+        if (!IsAbsent(t)) {
+          words[t] = from[SlotOf(t) * static_cast<int>(blockDim.x)];
+        }
       }
       visit(place, words);
       done(place);

@@ -213,6 +213,16 @@ void CutAlong(
   }
 }
 
+/// How many element inputs there are, of which vectors are kept.
+std::int64_t InputsOf(const RowsTask& task, const RowsCounts& counts) {
+  std::int64_t inputs = counts.inputs;
+  for (int t = 0; t < counts.inputs; ++t) {
+    const bool may_be_absent = (counts.optional_inputs >> static_cast<unsigned>(t) & 1U) != 0;
+    inputs -= may_be_absent && task.tensors[t] == nullptr ? 1 : 0;
+  }
+  return inputs;
+}
+
 /// Shares a block's shared memory between sums of columns, each of which would otherwise be read
 /// and written anew for every row, and the row itself. Teams of a block share no place outside of
 /// shared memory, so that there are no more of them than have their sums there.
@@ -238,7 +248,7 @@ void HoldInShared(
   }
   const std::int64_t of_sums = shape->threads * sums_of_thread;
   const std::int64_t of_row =
-      std::int64_t{shape->threads} * shape->form.vector * info.counts.inputs * bytes.element;
+      shape->threads * shape->form.vector * InputsOf(task, info.counts) * bytes.element;
   if (of_sums > 0) {
     launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
   }

@@ -19,6 +19,8 @@
 #undef T_
 #pragma push_macro("Tind_")
 #undef Tind_
+#pragma push_macro("bias")
+#undef bias
 #pragma push_macro("dX")
 #undef dX
 #pragma push_macro("dY")
@@ -40,7 +42,7 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossInternalGradAttributes {
   /// whether the sum of the losses is divided by that of the weights of the labels that count
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
@@ -48,20 +50,23 @@ struct SoftmaxCrossEntropyLossInternalGradAttributes {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradInputs {
   /// []: gradient arriving at the loss
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 7 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 8 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> log_prob = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
   /// [], optional: a label that is ignored
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
   ::gradsmith::TensorView<const ::std::int64_t> ignore_index = {};
+  /// [N, C, *D], optional: what is added to the gradient
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+  ::gradsmith::TensorView<const T1_> bias = {};
 };
 
 /// What SoftmaxCrossEntropyLossInternalGrad computes. A default-constructed view is absent: it is
@@ -69,38 +74,37 @@ struct SoftmaxCrossEntropyLossInternalGradInputs {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradOutputs {
   /// [N, C, *D]: gradient for the logits
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
   ::gradsmith::TensorView<T1_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyLossInternalGrad.
 template <typename T_, typename Tind_, typename T1_>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad = false;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double> = true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float> = true;
 
 /// SoftmaxCrossEntropyLossGrad as training graphs have it, where the label that is ignored is an
-/// operand and the gradient has a type of its own. A bias that graphs add to the gradient is what
-/// the output holds before a call that adds.
+/// operand, the gradient has a type of its own, and a bias is added to it.
 ///
 /// Attributes and shapes are those of the structs above, kernel
 /// formulas::SoftmaxCrossEntropyLossInternalGrad. Errors: invalid argument where an attribute or a
@@ -193,6 +197,7 @@ Result<SoftmaxCrossEntropyLossInternalGradOutputDims> InferShapes(
 #pragma pop_macro("ignore_index")
 #pragma pop_macro("dY")
 #pragma pop_macro("dX")
+#pragma pop_macro("bias")
 #pragma pop_macro("Tind_")
 #pragma pop_macro("T_")
 #pragma pop_macro("T1_")

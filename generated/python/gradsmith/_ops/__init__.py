@@ -788,7 +788,7 @@ TORCH_SCHEMAS = {
     "SoftmaxCrossEntropyWithLabelsGrad": "(Tensor dY, Tensor X, Tensor label, Tensor largest, Tensor log_sum, Tensor? weight=None, *, SymInt? ignore_index=None, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SoftmaxCrossEntropyLoss": '(Tensor X, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, str reduction="mean", str? policies=None) -> (Tensor, Tensor)',
     "SoftmaxCrossEntropyLossGrad": '(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, *, SymInt? ignore_index=None, str reduction="mean", str[]? outputs=None, str? policies=None) -> Tensor[]',
-    "SoftmaxCrossEntropyLossInternalGrad": '(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, Tensor? ignore_index=None, *, str reduction="mean", str[]? outputs=None, str? policies=None) -> Tensor[]',
+    "SoftmaxCrossEntropyLossInternalGrad": '(Tensor dY, Tensor log_prob, Tensor label, Tensor? weight=None, Tensor? ignore_index=None, Tensor? bias=None, *, str reduction="mean", str[]? outputs=None, str? policies=None) -> Tensor[]',
     "LpNormalization": "(Tensor X, *, SymInt axis=-1, SymInt p=2, str? policies=None) -> Tensor",
     "LpNormalizationGrad": "(Tensor dY, Tensor X, *, SymInt axis=-1, SymInt p=2, str[]? outputs=None, str? policies=None) -> Tensor[]",
     "SkipLayerNormalization": "(Tensor X, Tensor skip, Tensor gamma, Tensor? beta=None, Tensor? bias=None, *, SymInt axis=-1, float epsilon=1e-05, str? policies=None) -> (Tensor, Tensor, Tensor, Tensor)",

@@ -23,6 +23,7 @@ def softmax_cross_entropy_loss_internal_grad(
     label,
     weight=None,
     ignore_index=None,
+    bias=None,
     *,
     reduction="mean",
     outputs=("dX",),
@@ -31,8 +32,7 @@ def softmax_cross_entropy_loss_internal_grad(
     **_unknown,
 ):
     """SoftmaxCrossEntropyLossGrad as training graphs have it, where the label that is ignored is an
-    operand and the gradient has a type of its own. A bias that graphs add to the gradient is what
-    the output holds before a call that adds.
+    operand, the gradient has a type of its own, and a bias is added to it.
 
     Operator SoftmaxCrossEntropyLossInternalGrad.
 
@@ -48,6 +48,8 @@ def softmax_cross_entropy_loss_internal_grad(
         a factor for each class; 1 where it is absent
     ignore_index : array of int64 (), optional
         a label that is ignored
+    bias : array of T1 (N, C, *D), optional
+        what is added to the gradient
     reduction : "mean", "sum", default "mean"
         whether the sum of the losses is divided by that of the weights of the labels that count
     outputs : str or sequence of str, default all
@@ -94,7 +96,7 @@ def softmax_cross_entropy_loss_internal_grad(
     if _unknown:
         raise _arguments.unknown("SoftmaxCrossEntropyLossInternalGrad", _signature, _unknown)
     return _call(
-        (dY, log_prob, label, weight, ignore_index),
+        (dY, log_prob, label, weight, ignore_index, bias),
         (reduction,),
         outputs,
         out,

@@ -16,6 +16,7 @@ def softmax_cross_entropy_loss_internal_grad(
     label: _A,
     weight: _A | None = None,
     ignore_index: _A | None = None,
+    bias: _A | None = None,
     *,
     reduction: Literal["mean", "sum"] = "mean",
     outputs: _Output | Iterable[_Output] | None = ("dX",),
