@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import cast
 
@@ -69,18 +69,31 @@ def _list_length(op: Op, case: Case) -> int:
 
 class _Evaluation:
     def __init__(self, op: Op, case: Case) -> None:
-        self._op = op
         self._case = case
         self._given = dict(case.shapes)
         self._attributes: dict[str, AttributeValue] = {
             a.name: a.default for a in op.attributes if a.default is not None
         }
         self._attributes.update(case.attributes)
+        self._declared = op
+        self._op = self._with_dims_of_case(op)
         self._symbols = {symbol.name: symbol for symbol in op.symbols}
         self._values: dict[str, SymbolValue] = {}
         self._axes: dict[str, int] = {}  # attributes that are axes, counted from the first dim
         self._origins: dict[str, str] = {}  # the tensor that bound a symbol
         self._ceilings: list[tuple[Tensor, Dim, int]] = []  # given for ceil(N / 32), to be compared at last
+
+    def _with_dims_of_case(self, op: Op) -> Op:
+        """The operator with the dims that are there with the case's attributes."""
+        condition = op.condition
+        if condition is None:
+            return op
+        holds = condition.holds(self._attributes)
+
+        def those_there(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple([replace(one, shape=one.shape.where(holds)) for one in tensors])
+
+        return replace(op, inputs=those_there(op.inputs), outputs=those_there(op.outputs))
 
     def run(self) -> tuple[tuple[str, Dims], ...]:
         given, op = self._given, self._op
@@ -173,7 +186,15 @@ class _Evaluation:
         """What lengths of a shape hang on, for messages."""
         lists = [self._symbols[dim.symbol] for dim in tensor.shape.lists]
         names = dict.fromkeys([one.length_if.attribute for one in lists if one.length_if])
-        return "".join([f" where '{one}' is {str(bool(self._attributes.get(one))).lower()}" for one in names])
+        told = [f" where '{one}' is {str(bool(self._attributes.get(one))).lower()}" for one in names]
+        declared = (*self._declared.inputs, *self._declared.outputs)
+        condition = next(one.shape.condition for one in declared if one.name == tensor.name)
+        if condition:
+            value = self._attributes.get(condition.attribute)
+            told.append(
+                f" where '{condition.attribute}' is {str(value).lower() if value in (True, False) else value}"
+            )
+        return "".join(told)
 
     def _bind(self, tensor: Tensor, shape: Dims) -> None:
         """Matches a shape with the declared one: free symbols take its dims, bound ones must agree."""

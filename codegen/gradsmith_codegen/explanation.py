@@ -268,7 +268,8 @@ def _is_implied(schedule: Schedule, node: int) -> bool:
 
 def bytes_of(op: model.Op, row: model.Row) -> str:
     """How many bytes a call moves at least that gives all outputs, each input that is not optional read once
-    and each output written once. `4 * (2 * N * D + N)`: a list of dims is the product of them."""
+    and each output written once. `4 * (2 * N * D + N)`: a list of dims is the product of them. Dims that hang
+    on an attribute are left out."""
     by_size: dict[int, list[str]] = {}
     bound = dict(row.types)
     for tensor in (*op.inputs, *op.outputs):
@@ -280,7 +281,7 @@ def bytes_of(op: model.Op, row: model.Row) -> str:
 
 
 def _elements(tensor: model.Tensor) -> str:
-    dims = [f"({dim.text})" if "/" in dim.text else dim.text.lstrip("*") for dim in tensor.shape]
+    dims = [f"({dim.text})" if "/" in dim.text else dim.text.lstrip("*") for dim in tensor.shape.where(False)]
     dims = [dim for dim in dims if dim != "1"]
     return " * ".join(([tensor.list] if tensor.list else []) + dims) or "1"
 

@@ -367,8 +367,10 @@ def unknown_attribute_type(name: str, known: Collection[str]) -> str:
 @fault("G026")
 def bad_dim(text: str) -> str:
     """A shape's entry is not a symbol (`N`), a list symbol (`"*D"`), a quotient (`C / group`, `ceil(N / 32)`)
-    or a number."""
+    or a number, nor one of these with a condition (`N if reduction == none`)."""
     forms = 'a symbol N, a list symbol "*D", a quotient C / group or ceil(N / 32), or a number'
+    if " if " in text:
+        forms = "N if reduction == none or N if keepdims, with any such entry for N"
     return f"'{text}' is no shape entry; expected {forms}"
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from . import broadcasting
+from . import broadcasting, formula_conditions
 from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
 from .formula_tree import (
@@ -25,7 +25,7 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import Attribute, AttributeKind, DataType, Dim, Op, Symbol, Tensor
+from .model import Attribute, AttributeKind, Condition, DataType, Dim, Op, Symbol, Tensor
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 
@@ -139,24 +139,40 @@ class NamedFormulaData:
     # The first of two dims that are one to tensors, and the attribute that says how many it has.
     firsts: list[tuple[str, str]] = field(default_factory=list)
     integers: list[Integers] = field(default_factory=list)
+    # What decides whether dims are there, and what tensors and outputs are where it holds.
+    condition: Condition | None = None
+    shapes_if: list[tuple[str, list[str]]] = field(default_factory=list)
+    outputs_if: list[tuple[str, int]] = field(default_factory=list)
 
 
 def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaData:
     """`names` are those of the largest tensor's dims."""
+    condition, declared = op.condition, (*op.inputs, *op.outputs)
+    hanging = [tensor for tensor in declared if tensor.shape.condition]
+    whole = {formula_conditions.whole_name(op, one): one.name for one in hanging if one in op.outputs}
+    lacking = {one.name: one.shape.where(False) for one in hanging}
     firsts = {one.split[0]: one.multiple_of for one in op.symbols if one.split}
     seconds = {one.split[1] for one in op.symbols if one.split}
     op, forward = unfolded(op), unfolded(forward) if forward else None
     numbers: dict[DataNode, int] = {}
     lists = [one for one in op.symbols if one.is_list]
+    found = _graph_outputs(op, numbers)
     data = NamedFormulaData(
         names=names,
         lists=[one.name for one in lists],
         lengths=[length for one in lists for length in _lengths(op, one)],
-        shapes=[(one.name, [_entry(dim, seconds) for dim in one.shape]) for one in (*op.inputs, *op.outputs)],
-        outputs=_graph_outputs(op, numbers),
+        shapes=[
+            (one.name, [_entry(dim, seconds) for dim in lacking.get(one.name, one.shape)])
+            for one in (*op.inputs, *op.outputs)
+            if one.name not in whole
+        ],
+        outputs=[(name, node) for name, node in found if name not in whole],
         exact_attributes=[(one.name, EXACT) for one in op.scalars if not _is_short(one)],
         firsts=list(firsts.items()),
         integers=[_integers(op, one) for one in op.read_inputs if op.is_whole(one)],
+        condition=condition,
+        shapes_if=[(one.name, [_entry(dim, seconds) for dim in one.shape.where(True)]) for one in hanging],
+        outputs_if=[(whole[name], node) for name, node in found if name in whole],
     )
     own = {tensor.name: tensor.shape for tensor in op.inputs}
     if forward and forward.formulas and all(own.get(one.name) == one.shape for one in forward.inputs):

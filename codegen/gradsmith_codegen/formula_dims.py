@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .faults import listing
 from .formula_misfit import of_entry
 from .formula_schedule import Role, Schedule
-from .model import Op, Symbol, Tensor
+from .model import Op, Shape, Symbol, Tensor
 
 MAX_NAMES = 8  # IntList::kCapacity of the runtime
 _REST = "internal::NamedDims::kRest"
@@ -44,6 +44,10 @@ class NamedDims:
     @property
     def reads_attributes(self) -> bool:
         return any("given." in length for length in self.lengths)
+
+    def listed(self, shape: Shape) -> str:
+        """The numbers of the names of a shape's dims, in C++."""
+        return ", ".join([str(self.names.index(dim.symbol) if dim.symbol else -1) for dim in shape])
 
     def set_of(self, dims: Iterable[str]) -> str:
         """In C++."""
@@ -128,7 +132,7 @@ def _lengths_where(op: Op, schedule: Schedule, *, condition: bool) -> list[str]:
     """One, what its symbol says, what an input's rank leaves, or the rest."""
     by_name = {symbol.name: symbol for symbol in op.symbols}
     known = {name: length for name in schedule.whole if (length := _said(op, by_name[name], condition))}
-    inputs = [tensor for tensor in op.inputs if not tensor.optional]
+    inputs = [tensor for tensor in op.inputs if tensor.tells_dims]
     while len(schedule.whole) - len(known) > 1:
         before = len(known)
         for tensor in inputs:

@@ -218,9 +218,9 @@ class _Stager:
     def _lead(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
         """An input that nothing reads and that has all dims, where no other that is always there has."""
         whole = frozenset().union(*[symbols(one.shape) for one in (*inputs, *outputs)])
-        if any(symbols(one.shape) == whole and not one.optional for one in inputs):
+        if any(symbols(one.shape) == whole and one.tells_dims for one in inputs):
             return []
-        every = [one for one in self._op.inputs if not one.shape_only and not one.optional]
+        every = [one for one in self._op.inputs if not one.shape_only and one.tells_dims]
         return [one for one in every if symbols(one.shape) == whole][:1]
 
     # -- The order ---

@@ -158,11 +158,11 @@ class _Scheduler:
         tensors = [*self._op.inputs, *self._op.outputs]
         every = frozenset().union(*[symbols(one.shape) for one in tensors])
         leads = [one for one in tensors if symbols(one.shape) == every]
-        read = [one for one in leads if one in self._op.read_inputs and not one.optional]
+        read = [one for one in leads if one in self._op.read_inputs and one.tells_dims]
         if not leads:
             some = listing(sorted(every))
             raise of_entry(f"no tensor has all of the dims {some}", self._op.at("formulas"))
-        return next(iter([*read, *[one for one in leads if not one.optional], *leads]))
+        return next(iter([*read, *[one for one in leads if one.tells_dims], *leads]))
 
     def _role(self, tensor: Tensor, found: Schedule) -> Role:
         dims = symbols(tensor.shape)
@@ -231,11 +231,13 @@ class _Scheduler:
 
     def _check_lead(self, found: Schedule) -> None:
         elements = found.inputs[Role.ELEMENT]
-        if not found.is_map and (found.lead not in elements or found.lead.optional):
+        if not found.is_map and (found.lead not in elements or not found.lead.tells_dims):
             message = f"no input has all of the dims {listing(found.whole)}, of which rows are cut"
             other = next((one for one in elements if len(symbols(one.shape)) == len(found.whole)), None)
-            if other:
+            if other and other.optional:
                 message += f", and is always there: '{other.name}' is optional"
+            elif other:
+                message += f", in every call: '{other.name}' lacks some where an attribute says so"
             raise of_entry(message, (other or found.lead).span)
         if not found.is_map:  # the first, which tells the pattern the dims
             elements.sort(key=lambda tensor: tensor is not found.lead)
@@ -337,7 +339,7 @@ class _Scheduler:
                 below = self._graph.below(nodes[node].arguments) & phases.keys()
                 phases[node] = max([phases[one] + 1 for one in below], default=0)
         reductions = {node: Reduction(node, phase) for node, phase in phases.items()}
-        pivots = [tensor.name for tensor in found.inputs[Role.ELEMENT] if not tensor.optional]
+        pivots = [tensor.name for tensor in found.inputs[Role.ELEMENT] if tensor.tells_dims]
         pivot = ""
         for node in phases:
             if nodes[node].operation == VARIANCE:

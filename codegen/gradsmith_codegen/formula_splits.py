@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .formula_conditions import unconditional
 from .model import Dim, DimKind, Op, Shape, Symbol, Tensor
 
 
@@ -19,7 +20,9 @@ class SplitDim:
 
 
 def unfolded(op: Op) -> Op:
-    """The operator as its formulas see it: the tensors have both dims in the place of one that is split."""
+    """The operator as its formulas see it: the tensors have both dims in the place of one that is split, and
+    dims that hang on an attribute as formula_conditions.py says."""
+    op = unconditional(op)
     splits = _splits(op)
     if not splits:
         return op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import formula_dims, formula_map, formula_passes, formula_schedule
+from . import formula_conditions, formula_dims, formula_map, formula_passes, formula_schedule
 from .formula_dims import NamedDims, NamedOperand
 from .formula_graph import symbols
 from .formula_misfit import Misfit, Problem
@@ -42,12 +42,29 @@ class Steps:
 
 def steps_of(op: Op) -> Steps | None:
     """None where a map has the formulas with dims aligned. Raises Misfit."""
-    op = unfolded(op)
+    unfit = list(formula_conditions.problems(op))
+    if unfit:
+        raise Misfit(unfit)
+    declared, op = op, unfolded(op)
     problems = formula_map.problems(op)
     if problems and op.bits:  # which a map alone reads
         raise Misfit(problems)
+    if declared.condition:
+        return _steps(op, _passes_of_both(declared, op))
     found = _passes(op, problems) if problems else _pass_with_columns(op)
     return _steps(op, found) if found else None
+
+
+def _passes_of_both(declared: Op, op: Op) -> Passes:
+    """Those of formulas that are read twice, as dims hang on an attribute. Raises Misfit."""
+    try:
+        found = formula_passes.passes_of(op)
+    except Misfit as misfit:
+        hang = declared.condition.text if declared.condition else ""
+        why = f"; formulas must fit with and without the dims that hang on '{hang}'"
+        raise Misfit([(f"{message}{why}", span) for message, span in misfit.problems]) from None
+    formula_schedule.check_scalars(declared, found.passes[0].schedule.counts)
+    return found
 
 
 def _steps(op: Op, found: Passes) -> Steps:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import replace
 from typing import cast
 
-from .model import BROADCAST, SUM, Dim, DimKind, LengthRule, Shape, ShapeRule
+from .model import BROADCAST, SUM, Condition, Dim, DimKind, LengthRule, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a line
@@ -29,7 +30,8 @@ OP_NAME = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 LOWER_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*\Z")  # of rows and cases
 FILE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")  # that references to an included file begin with
 REFERENCE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\Z")
-DIMS = (SYMBOL, QUOTIENT, CEIL)  # the entries of a shape that are text
+CONDITIONAL = re.compile(rf"(.+?) +if +({_NAME})(?: *== *({_NAME}))?\Z")
+DIMS = (SYMBOL, QUOTIENT, CEIL, CONDITIONAL)  # the entries of a shape that are text
 
 
 @functools.lru_cache(maxsize=4096)  # a schema has the same few shapes over and over
@@ -41,7 +43,10 @@ def shape(texts: tuple[str, ...]) -> Shape | None:
 
 @functools.lru_cache(maxsize=4096)
 def dim(text: str) -> Dim | None:
-    """`N`, `*D`, `C / group`, `ceil(N / 32)` or `3`."""
+    """`N`, `*D`, `C / group`, `ceil(N / 32)` or `3`; or one of these with a condition, `N if keepdims`."""
+    match = CONDITIONAL.match(text)
+    if match:
+        return _conditional(dim(match[1]), Condition(match[2], match[3] or ""))
     match = SYMBOL.match(text)
     if match:
         return Dim(DimKind.SYMBOL, text, symbol=match[2], is_list=bool(match[1]))
@@ -55,6 +60,13 @@ def dim(text: str) -> Dim | None:
     if CONSTANT.match(text):
         return Dim(DimKind.CONSTANT, text, constant=int(text))
     return None
+
+
+def _conditional(always: Dim | None, condition: Condition) -> Dim | None:
+    """A dim that is there where the condition holds; none where it hangs on another already."""
+    if always is None or always.condition:
+        return None
+    return replace(always, text=f"{always.text} if {condition.text}", condition=condition)
 
 
 def length_rule(text: str) -> LengthRule | None:

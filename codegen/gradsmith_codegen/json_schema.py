@@ -276,7 +276,10 @@ _TENSOR_VALUES: dict[str, Json] = {
         "It is a list of tensors, and this is what its length is called.", _text(grammar.IDENTIFIER)
     ),
     "shape": _or_part(
-        _told('Its dims: N, "*D" in quotes for a list of them, C / group, ceil(N / 32), 3.', _list(_DIM))
+        _told(
+            'Its dims: N, "*D" in quotes for a list of them, C / group, ceil(N / 32), 3; or N if keepdims.',
+            _list(_DIM),
+        )
     ),
     "like": _told("The tensor whose shape it has.", _NAME),
     "shape_of": _told("The output whose dims it holds, as int64 on the host.", _NAME),

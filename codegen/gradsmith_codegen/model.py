@@ -7,8 +7,8 @@ or knows of C++ beyond the spelling of the element types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -154,6 +154,24 @@ class DimKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """`reduction == none`: an enum attribute has a value; or `keepdims`, where that is empty: a bool one
+    is true."""
+
+    attribute: str
+    value: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.attribute} == {self.value}" if self.value else self.attribute
+
+    def holds(self, attributes: Mapping[str, AttributeValue]) -> bool:
+        """With the values of attributes."""
+        value = attributes.get(self.attribute)
+        return value == self.value if self.value else value is True
+
+
+@dataclass(frozen=True, slots=True)
 class Dim:
     """One entry of a shape: a value, which many shapes have. Where it stands is for the tensor to say."""
 
@@ -163,6 +181,13 @@ class Dim:
     is_list: bool = False
     divisor: str = ""
     constant: int = 0  # the dim itself, or the divisor of CEIL
+    condition: Condition | None = None  # with which it is there; None where it always is
+
+    @property
+    def without_condition(self) -> Dim:
+        if not self.condition:
+            return self
+        return replace(self, text=self.text.partition(" if ")[0], condition=None)
 
 
 class Shape(tuple[Dim, ...]):
@@ -175,6 +200,22 @@ class Shape(tuple[Dim, ...]):
     @cached_property
     def symbols(self) -> frozenset[str]:
         return frozenset([dim.symbol for dim in self if dim.symbol])
+
+    @cached_property
+    def always(self) -> frozenset[str]:
+        """The symbols that it has whatever attributes are."""
+        return frozenset([dim.symbol for dim in self if dim.symbol and not dim.condition])
+
+    @cached_property
+    def condition(self) -> Condition | None:
+        """On which dims hang; checks see to it that there is one alone."""
+        return next((dim.condition for dim in self if dim.condition), None)
+
+    def where(self, holds: bool) -> Shape:
+        """The dims that are there where the condition holds, or does not."""
+        if not self.condition:
+            return self
+        return Shape([dim.without_condition for dim in self if holds or not dim.condition])
 
     @cached_property
     def lists(self) -> list[Dim]:
@@ -201,11 +242,17 @@ class Tensor(Located):
     shape_of: str = ""  # the output whose dims an input holds, as integers on the host
     list: str = ""  # what the length is called of a list of tensors; empty of one tensor
     may_be_on_host: bool = False  # an input, a number, that may lie on the host on every backend
+    may_lack_dims: bool = False  # an input of formulas, some of whose dims are not there in every call
 
     @property
     def is_mask(self) -> bool:
         """Its elements are truth values."""
         return bool(self.type == DataType.BOOL.value)
+
+    @property
+    def tells_dims(self) -> bool:
+        """Of an input: each call has it, and it has all its dims."""
+        return not self.optional and not self.may_lack_dims
 
     @property
     def shape_source(self) -> str:
@@ -441,6 +488,12 @@ class Op(Located):
     def length_condition(self) -> str:
         """The bool attribute on which lengths of list symbols hang; empty where there is none."""
         return next((one.length_if.attribute for one in self.symbols if one.length_if), "")
+
+    @property
+    def condition(self) -> Condition | None:
+        """On which it hangs whether dims are there; None where none do."""
+        conditions = (tensor.shape.condition for tensor in self.inputs + self.outputs)
+        return next((one for one in conditions if one), None)
 
     @property
     def has_lists(self) -> bool:

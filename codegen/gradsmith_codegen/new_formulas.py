@@ -208,7 +208,7 @@ class FormulaEntry:
     def _of_forward(self, forward: Op) -> _Shapes:
         tensors = {name: self._known_tensor(name, forward) for name in self._inputs}
         shaped = {name: self._known_tensor(name, forward) for name in self._outputs}
-        bound = frozenset().union(*[tensor.shape.symbols for tensor in tensors.values()])
+        bound = frozenset().union(*[tensor.shape.always for tensor in tensors.values()])
         unbound = [tensor for tensor in shaped.values() if tensor.shape.symbols - bound]
         tensors |= {tensor.name: tensor for tensor in unbound}
         inputs = {name: _entries(name, tensor, ()) for name, tensor in tensors.items()}
@@ -218,7 +218,7 @@ class FormulaEntry:
         for name in inputs.keys() & asked:
             inputs[name]["optional"] = "true"
         outputs = {name: _entries(name, tensor, inputs) for name, tensor in shaped.items()}
-        used = bound.union(*[tensor.shape.symbols for tensor in unbound])
+        used = frozenset().union(*[tensor.shape.symbols for tensor in tensors.values()])
         symbols = {one.name: spelling.symbol(one) for one in forward.symbols if one.name in used}
         attributes = self._attributes_of(forward, used, tensors)
         return _Shapes(
@@ -252,6 +252,8 @@ class FormulaEntry:
         needed += [
             one.length_if.attribute for one in forward.symbols if one.name in symbols and one.length_if
         ]
+        conditions = [tensor.shape.condition for tensor in tensors.values()]
+        needed += [condition.attribute for condition in conditions if condition]
         wanted = {*needed, *self._attributes}
         of_forward = {
             name: spelling.attribute(self._with_axis(one, tensors))

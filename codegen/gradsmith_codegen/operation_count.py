@@ -22,9 +22,9 @@ def operands(op: Op) -> dict[str, str]:
 
 
 def _dims_of(tensor: Tensor) -> dict[str, str]:
-    """Nothing where several lists leave open where one ends."""
+    """Nothing where several lists leave open where one ends, or dims hang on an attribute."""
     shape, whole = tensor.shape, f'dims["{tensor.name}"]'
-    if len(shape.lists) > 1 or tensor.shape_of or tensor.list:
+    if len(shape.lists) > 1 or tensor.shape_of or tensor.list or shape.condition:
         return {}
     start = next((place for place, dim in enumerate(shape) if dim.is_list), len(shape))
     found: dict[str, str] = {}

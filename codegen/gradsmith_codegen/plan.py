@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import formula_cpp, formula_data, formula_kernels, formula_rows_cpp, model
+from . import (
+    formula_conditions,
+    formula_cpp,
+    formula_data,
+    formula_kernels,
+    formula_rows_cpp,
+    model,
+)
+from .formula_conditions import SpreadInput
 from .formula_data import FormulaData, NamedFormulaData
 from .formula_kernels import FunctorNames, KernelMacro
 from .formula_rows_cpp import Functor
@@ -242,6 +250,36 @@ class OpPlan:
         return steps_of(self.op) if self.op.formulas else None
 
     @cached_property
+    def of_formulas(self) -> model.Op:
+        """The operator as formulas see it where dims hang on an attribute."""
+        return formula_conditions.unconditional(self.op)
+
+    @property
+    def condition(self) -> str:
+        """In C++, with what attributes dims are there that hang on one; empty where none do."""
+        found = self.op.condition
+        if not found or not self.op.formulas:
+            return ""
+        enum = next(one.enum for one in self.op.attributes if one.name == found.attribute)
+        given = f"given.{found.attribute}"
+        return f"{given} == ::gradsmith::{enum}::{found.value}" if found.value else given
+
+    def condition_value(self, condition: model.Condition) -> int:
+        """The number of the value with which dims are there."""
+        attribute = next(one for one in self.op.attributes if one.name == condition.attribute)
+        return attribute.choices.index(condition.value) if condition.value else 1
+
+    @property
+    def spread_inputs(self) -> list[SpreadInput]:
+        """The inputs that formulas read as if they had all dims."""
+        return formula_conditions.spread_inputs(self.op, self.steps.dims) if self.steps else []
+
+    @property
+    def twofold_outputs(self) -> list[tuple[model.Tensor, int]]:
+        """The outputs that are two to formulas, and their numbers."""
+        return formula_conditions.twofold_outputs(self.op)
+
+    @cached_property
     def splits(self) -> list[SplitDim]:
         """The arguments' dims that are two to the formulas."""
         return split_dims(self.op)
@@ -270,7 +308,7 @@ class OpPlan:
     @cached_property
     def functor_body(self) -> list[str]:
         """The statements of a map's functor."""
-        return formula_cpp.functor_body(self.op, self._counts)
+        return formula_cpp.functor_body(self.of_formulas, self._counts)
 
     @property
     def scalar_count(self) -> int:
@@ -298,7 +336,7 @@ class OpPlan:
         if self.steps is None:
             return [*self.op.read_inputs, *self.op.outputs]
         of_map = self.steps.passes[0].schedule.operands
-        return of_map if self.steps.is_map else [*self.op.inputs, *self.op.outputs]
+        return of_map if self.steps.is_map else [*self.op.inputs, *self.of_formulas.outputs]
 
     @property
     def input_count(self) -> int:

@@ -67,5 +67,5 @@ TYPES = {data_type.value: data_type for data_type in DataType} | TYPE_ALIASES
 # The enumerators of the runtime's enums (gradsmith/attributes.h), in order.
 RUNTIME_ENUMS = {
     "AutoPad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
-    "LossReduction": ("mean", "sum"),
+    "LossReduction": ("mean", "sum", "none"),
 }

@@ -1024,87 +1024,87 @@ constinit const std::int32_t kEntryLine = 2341;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2378
+// ops.yaml:2380
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2378;
+constinit const std::int32_t kEntryLine = 2380;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2410
+// ops.yaml:2414
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2410;
+constinit const std::int32_t kEntryLine = 2414;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2444
+// ops.yaml:2450
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2444;
+constinit const std::int32_t kEntryLine = 2450;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2467
+// ops.yaml:2473
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2467;
+constinit const std::int32_t kEntryLine = 2473;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2488
+// ops.yaml:2494
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2488;
+constinit const std::int32_t kEntryLine = 2494;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2520
+// ops.yaml:2526
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2520;
+constinit const std::int32_t kEntryLine = 2526;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2551
+// ops.yaml:2557
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2551;
+constinit const std::int32_t kEntryLine = 2557;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2579
+// ops.yaml:2585
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2579;
+constinit const std::int32_t kEntryLine = 2585;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2600
+// ops.yaml:2606
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2600;
+constinit const std::int32_t kEntryLine = 2606;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2632
+// ops.yaml:2638
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2632;
+constinit const std::int32_t kEntryLine = 2638;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2658
+// ops.yaml:2664
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2658;
+constinit const std::int32_t kEntryLine = 2664;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2692
+// ops.yaml:2698
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2692;
+constinit const std::int32_t kEntryLine = 2698;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1401,29 +1401,29 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
     // ops.yaml:2341
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2378
+    // ops.yaml:2380
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2410
+    // ops.yaml:2414
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2444
+    // ops.yaml:2450
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2467
+    // ops.yaml:2473
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2488
+    // ops.yaml:2494
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2520
+    // ops.yaml:2526
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2551
+    // ops.yaml:2557
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2579
+    // ops.yaml:2585
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2600
+    // ops.yaml:2606
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2632
+    // ops.yaml:2638
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2658
+    // ops.yaml:2664
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2692
+    // ops.yaml:2698
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

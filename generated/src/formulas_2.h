@@ -333,7 +333,6 @@ struct SoftmaxCrossEntropyLossInternalGradFormula : RowsFunctor {
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossInternalGradFormula2 : RowsFunctor {
   static constexpr int kInputs = 1;
-  static constexpr int kRowInputs = 1;
   static constexpr int kOutputs = 0;
   static constexpr int kRowOutputs = 1;
   static constexpr int kPhases = 1;
@@ -350,7 +349,7 @@ struct SoftmaxCrossEntropyLossInternalGradFormula2 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const A v0 = row.scalars[0] == A{0} ? row.results[0] : A{1};
-    outputs[0] = formula::Precise::Div0(row.inputs[0], v0);
+    outputs[0] = formula::Precise::Quotient(A{1}, v0);
   }
 };
 
@@ -358,12 +357,12 @@ struct SoftmaxCrossEntropyLossInternalGradFormula2 : RowsFunctor {
 template <typename Math>
 struct SoftmaxCrossEntropyLossInternalGradFormula3Of : RowsFunctor {
   static constexpr int kInputs = 2;
-  static constexpr int kRowInputs = 1;
+  static constexpr int kRowInputs = 2;
   static constexpr int kIntegerInputs = 2;
   static constexpr int kTables = 1;
   static constexpr int kOutputs = 1;
   static constexpr int kLookups = 1;
-  static constexpr unsigned kSecondTypes = 0b1000010;
+  static constexpr unsigned kSecondTypes = 0b10000010;
   static constexpr unsigned kOptionalInputs = 0b10;
   static constexpr int kPhases = 0;
   static constexpr int kResults = 0;
@@ -388,8 +387,8 @@ struct SoftmaxCrossEntropyLossInternalGradFormula3Of : RowsFunctor {
     const bool v3 = row.index == row.integers[0];
     // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
     const A v4 = v3 ? formula::Expm1(in[0]) : Math::Exp(in[0]);
-    const A v5 = v1 ? row.inputs[0] * v2 * v4 : A{0};
-    // dX = where(counts, of_loss * scale * slope, 0) + bias
+    const A v5 = v1 ? row.inputs[0] * row.inputs[1] * v2 * v4 : A{0};
+    // dX = where(counts, dY * share * scale * slope, 0) + bias
     out[0] = v5 + in[1];
   }
 };

@@ -304,7 +304,7 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
   static constexpr int kIntegerInputs = 1;
   static constexpr int kTables = 1;
   static constexpr int kOutputs = 1;
-  static constexpr int kRowOutputs = 2;
+  static constexpr int kRowOutputs = 3;
   static constexpr int kLookups = 1;
   static constexpr int kPhases = 2;
   static constexpr int kResults = 3;
@@ -353,8 +353,10 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
     const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
     // scale = where(given(weight), weight[label], 1)
     const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
-    outputs[0] = v2 ? v3 : A{0};
-    outputs[1] = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
+    const A v4 = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
+    outputs[0] = v4;
+    outputs[1] = v2 ? v3 : A{0};
+    outputs[2] = v4;
   }
 };
 using SoftmaxCrossEntropyLossFormula =
@@ -380,7 +382,7 @@ struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const A v0 = row.scalars[1] == A{0} ? row.results[0] : A{1};
-    // Y = div0(sum(loss, N, D), where(reduction == mean, total, 1))
+    // Y = where(reduction == none, loss, div0(sum(loss, N, D), where(reduction == mean, total, 1)))
     outputs[0] = formula::Precise::Div0(row.results[1], v0);
   }
 };

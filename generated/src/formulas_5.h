@@ -398,7 +398,6 @@ struct SoftmaxCrossEntropyLossGradFormula : RowsFunctor {
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
   static constexpr int kInputs = 1;
-  static constexpr int kRowInputs = 1;
   static constexpr int kOutputs = 0;
   static constexpr int kRowOutputs = 1;
   static constexpr int kPhases = 1;
@@ -415,7 +414,7 @@ struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const A v0 = row.scalars[1] == A{0} ? row.results[0] : A{1};
-    outputs[0] = formula::Precise::Div0(row.inputs[0], v0);
+    outputs[0] = formula::Precise::Quotient(A{1}, v0);
   }
 };
 
@@ -423,7 +422,7 @@ struct SoftmaxCrossEntropyLossGradFormula2 : RowsFunctor {
 template <typename Math>
 struct SoftmaxCrossEntropyLossGradFormula3Of : RowsFunctor {
   static constexpr int kInputs = 1;
-  static constexpr int kRowInputs = 1;
+  static constexpr int kRowInputs = 2;
   static constexpr int kIntegerInputs = 1;
   static constexpr int kTables = 1;
   static constexpr int kOutputs = 1;
@@ -452,8 +451,8 @@ struct SoftmaxCrossEntropyLossGradFormula3Of : RowsFunctor {
     const bool v4 = row.index == row.integers[0];
     // slope = where(index(C) == label, expm1(log_prob), exp(log_prob))
     const A v5 = v4 ? formula::Expm1(in[0]) : Math::Exp(in[0]);
-    // dX = where(counts, of_loss * scale * slope, 0)
-    out[0] = v2 ? row.inputs[0] * v3 * v5 : A{0};
+    // dX = where(counts, dY * share * scale * slope, 0)
+    out[0] = v2 ? row.inputs[0] * row.inputs[1] * v3 * v5 : A{0};
   }
 };
 using SoftmaxCrossEntropyLossGradFormula3 =

@@ -42,6 +42,7 @@
 #include "gradsmith/ops/softsign.h"
 #include "gradsmith/ops/where_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/conditional_arguments.h"
 #include "patterns/rows_info.h"
 #include "patterns/run_map.h"
 #include "patterns/run_rows.h"
@@ -7904,13 +7905,9 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
     SymbolSpec{
         .name = "N",
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
-    SymbolSpec{
-        .name = "C",
     },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
     SymbolSpec{
@@ -7919,10 +7916,27 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length = 0,
         .max_length = 6,
     },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
 };
 
-// []
-constexpr std::array<DimSpec, 0> kShape0 = {};
+// [N if reduction == none, *D if reduction == none]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+        .condition = 0,
+        .condition_value = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+        .condition = 0,
+        .condition_value = 2,
+    },
+};
 
 // [N, C, *D]
 constexpr std::array<DimSpec, 3> kShape1 = {
@@ -7932,11 +7946,11 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
+        .symbol = 2,
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
+        .symbol = 1,
     },
 };
 
@@ -7948,7 +7962,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
+        .symbol = 1,
     },
 };
 
@@ -7956,9 +7970,12 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 constexpr std::array<DimSpec, 1> kShape3 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
+        .symbol = 2,
     },
 };
+
+// []
+constexpr std::array<DimSpec, 0> kShape4 = {};
 
 constexpr std::array<TensorSpec, 6> kInputs = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
@@ -7966,7 +7983,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
-        .shape_text = "[]",
+        .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
     TensorSpec{
@@ -7995,7 +8012,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
         .optional = true,
-        .shape = kShape0,
+        .shape = kShape4,
         .shape_text = "[]",
     },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
@@ -8018,14 +8035,17 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 2> kChoices0 = {
+constexpr std::array<std::string_view, 3> kChoices0 = {
     // 0
     "mean",
     // 1
     "sum",
+    // 2
+    "none",
 };
 static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
 static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
@@ -8071,21 +8091,21 @@ constexpr std::array<internal::NamedOperand, 5> kNamed = {
     internal::NamedOperand{.argument = 1, .names = {0, 2}},
 };
 
-constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
+constexpr std::array<internal::NamedOperand, 2> kNamed2 = {
     // factor
     internal::NamedOperand{.argument = 6, .names = {0, 2}},
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {}},
-    // of_loss
+    // share
     internal::NamedOperand{.argument = 2, .names = {}},
 };
 
-constexpr std::array<internal::NamedOperand, 7> kNamed3 = {
+constexpr std::array<internal::NamedOperand, 8> kNamed3 = {
     // log_prob
     internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
     // bias
     internal::NamedOperand{.argument = 5, .names = {0, 1, 2}},
-    // of_loss
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // share
     internal::NamedOperand{.argument = 7, .names = {}},
     // label
     internal::NamedOperand{.argument = 2, .names = {0, 2}},
@@ -8101,7 +8121,7 @@ constexpr std::array<internal::NamedOperand, 7> kNamed3 = {
 constexpr std::array<IntList, 2> kTemporaries = {
     // factor
     IntList{0, 2},
-    // of_loss
+    // share
     IntList{},
 };
 
@@ -8171,6 +8191,20 @@ internal::NamedDims DimsOf(
   return {inputs[1].dims, lengths};
 }
 
+// The arguments as formulas see them.
+internal::ConditionalArguments ConditionalOf(
+    const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const bool is_whole = given.reduction == ::gradsmith::LossReduction::none;
+  internal::ConditionalArguments arguments(inputs, 6, outputs, 1);
+  // dY
+  arguments.Spread(0, dims, is_whole ? IntList{0, 2} : IntList{}, 0b101);
+  return arguments;
+}
+
 std::array<double, 3> Scalars(
     [[maybe_unused]] const void* attributes,
     [[maybe_unused]] const internal::NamedDims& dims,
@@ -8192,9 +8226,10 @@ Status RunCpu(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, whole.inputs(), whole.outputs());
 }
 
 Status RunCuda(
@@ -8203,9 +8238,10 @@ Status RunCuda(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+  return internal::RunRowsOnCuda(context, kOperator, call, whole.inputs(), whole.outputs());
 }
 
 template <typename T_, typename Tind_, typename T1_>

@@ -42,6 +42,7 @@
 #include "gradsmith/ops/swi_glu.h"
 #include "gradsmith/ops/tanh.h"
 #include "gradsmith/schema.h"
+#include "patterns/conditional_arguments.h"
 #include "patterns/rows_info.h"
 #include "patterns/run_map.h"
 #include "patterns/run_rows.h"
@@ -6369,8 +6370,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
-// []
-constexpr std::array<DimSpec, 0> kShape3 = {};
+// [N if reduction == none, *D if reduction == none]
+constexpr std::array<DimSpec, 2> kShape3 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+        .condition = 1,
+        .condition_value = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 2,
+        .condition = 1,
+        .condition_value = 2,
+    },
+};
 
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 19 of the entry
@@ -6403,7 +6417,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape3,
-        .shape_text = "[]",
+        .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
     // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
     TensorSpec{
@@ -6415,14 +6429,17 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 2> kChoices1 = {
+constexpr std::array<std::string_view, 3> kChoices1 = {
     // 0
     "mean",
     // 1
     "sum",
+    // 2
+    "none",
 };
 static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
 static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
@@ -6464,7 +6481,7 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
-constexpr std::array<internal::NamedOperand, 6> kNamed = {
+constexpr std::array<internal::NamedOperand, 7> kNamed = {
     // X
     internal::NamedOperand{.argument = 0, .names = {0, 1, 2}},
     // label
@@ -6473,10 +6490,12 @@ constexpr std::array<internal::NamedOperand, 6> kNamed = {
     internal::NamedOperand{.argument = 2, .names = {1}},
     // log_prob
     internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // factor
+    // Y_none
     internal::NamedOperand{.argument = 2, .names = {0, 2}},
-    // loss
+    // factor
     internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // loss
+    internal::NamedOperand{.argument = 4, .names = {0, 2}},
 };
 
 constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
@@ -6502,7 +6521,7 @@ constexpr std::array<internal::RowsPass, 2> kPassList = {
 };
 constexpr internal::RowsPasses kPasses = {
     .inputs = 3,
-    .outputs = 2,
+    .outputs = 3,
     .passes = kPassList,
     .temporaries = kTemporaries,
 };
@@ -6516,7 +6535,7 @@ constexpr cuda::RowsPassesInfo kRowsInfo = {
     .kernels = kRowsKernels,
 };
 
-constexpr std::array<std::string_view, 5> kOperands = {
+constexpr std::array<std::string_view, 6> kOperands = {
     // 0
     "X",
     // 1
@@ -6527,6 +6546,8 @@ constexpr std::array<std::string_view, 5> kOperands = {
     "Y",
     // 4
     "log_prob",
+    // 5
+    "Y_none",
 };
 constexpr cuda::OpInfo kOperator = {
     .name = "SoftmaxCrossEntropyLoss",
@@ -6552,6 +6573,20 @@ internal::NamedDims DimsOf(
   return {inputs[0].dims, lengths};
 }
 
+// The arguments as formulas see them.
+internal::ConditionalArguments ConditionalOf(
+    const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const bool is_whole = given.reduction == ::gradsmith::LossReduction::none;
+  internal::ConditionalArguments arguments(inputs, 3, outputs, 2);
+  // Y
+  arguments.Divide(0, is_whole);
+  return arguments;
+}
+
 std::array<double, 4> Scalars(
     [[maybe_unused]] const void* attributes,
     [[maybe_unused]] const internal::NamedDims& dims,
@@ -6575,9 +6610,10 @@ Status RunCpu(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, whole.inputs(), whole.outputs());
 }
 
 Status RunCuda(
@@ -6586,9 +6622,10 @@ Status RunCuda(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+  return internal::RunRowsOnCuda(context, kOperator, call, whole.inputs(), whole.outputs());
 }
 
 template <typename T_, typename Tind_, typename T1_>

@@ -45,6 +45,7 @@
 #include "gradsmith/ops/swish.h"
 #include "gradsmith/ops/thresholded_relu_grad.h"
 #include "gradsmith/schema.h"
+#include "patterns/conditional_arguments.h"
 #include "patterns/rows_info.h"
 #include "patterns/run_map.h"
 #include "patterns/run_rows.h"
@@ -8349,13 +8350,9 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
     SymbolSpec{
         .name = "N",
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
-    SymbolSpec{
-        .name = "C",
     },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
     SymbolSpec{
@@ -8364,10 +8361,27 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length = 0,
         .max_length = 6,
     },
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    SymbolSpec{
+        .name = "C",
+    },
 };
 
-// []
-constexpr std::array<DimSpec, 0> kShape0 = {};
+// [N if reduction == none, *D if reduction == none]
+constexpr std::array<DimSpec, 2> kShape0 = {
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 0,
+        .condition = 1,
+        .condition_value = 2,
+    },
+    DimSpec{
+        .kind = DimSpec::Kind::kSymbol,
+        .symbol = 1,
+        .condition = 1,
+        .condition_value = 2,
+    },
+};
 
 // [N, C, *D]
 constexpr std::array<DimSpec, 3> kShape1 = {
@@ -8377,11 +8391,11 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
+        .symbol = 2,
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
+        .symbol = 1,
     },
 };
 
@@ -8393,7 +8407,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
     },
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 2,
+        .symbol = 1,
     },
 };
 
@@ -8401,7 +8415,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 constexpr std::array<DimSpec, 1> kShape3 = {
     DimSpec{
         .kind = DimSpec::Kind::kSymbol,
-        .symbol = 1,
+        .symbol = 2,
     },
 };
 
@@ -8411,7 +8425,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
-        .shape_text = "[]",
+        .shape_text = "[N if reduction == none, *D if reduction == none]",
         .gradient_of = "Y",
     },
     // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
@@ -8450,14 +8464,17 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
     },
 };
 
-constexpr std::array<std::string_view, 2> kChoices1 = {
+constexpr std::array<std::string_view, 3> kChoices1 = {
     // 0
     "mean",
     // 1
     "sum",
+    // 2
+    "none",
 };
 static_assert(static_cast<int>(::gradsmith::LossReduction::mean) == 0);
 static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
+static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
@@ -8510,19 +8527,19 @@ constexpr std::array<internal::NamedOperand, 4> kNamed = {
     internal::NamedOperand{.argument = 1, .names = {0, 2}},
 };
 
-constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
+constexpr std::array<internal::NamedOperand, 2> kNamed2 = {
     // factor
     internal::NamedOperand{.argument = 4, .names = {0, 2}},
-    // dY
-    internal::NamedOperand{.argument = 0, .names = {}},
-    // of_loss
+    // share
     internal::NamedOperand{.argument = 2, .names = {}},
 };
 
-constexpr std::array<internal::NamedOperand, 5> kNamed3 = {
+constexpr std::array<internal::NamedOperand, 6> kNamed3 = {
     // log_prob
     internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
-    // of_loss
+    // dY
+    internal::NamedOperand{.argument = 0, .names = {0, 2}},
+    // share
     internal::NamedOperand{.argument = 5, .names = {}},
     // label
     internal::NamedOperand{.argument = 2, .names = {0, 2}},
@@ -8536,7 +8553,7 @@ constexpr std::array<internal::NamedOperand, 5> kNamed3 = {
 constexpr std::array<IntList, 2> kTemporaries = {
     // factor
     IntList{0, 2},
-    // of_loss
+    // share
     IntList{},
 };
 
@@ -8599,6 +8616,20 @@ internal::NamedDims DimsOf(
   return {inputs[1].dims, lengths};
 }
 
+// The arguments as formulas see them.
+internal::ConditionalArguments ConditionalOf(
+    const void* attributes,
+    [[maybe_unused]] const internal::NamedDims& dims,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const Given& given = *static_cast<const Given*>(attributes);
+  const bool is_whole = given.reduction == ::gradsmith::LossReduction::none;
+  internal::ConditionalArguments arguments(inputs, 4, outputs, 1);
+  // dY
+  arguments.Spread(0, dims, is_whole ? IntList{0, 2} : IntList{}, 0b101);
+  return arguments;
+}
+
 std::array<double, 4> Scalars(
     [[maybe_unused]] const void* attributes,
     [[maybe_unused]] const internal::NamedDims& dims,
@@ -8622,9 +8653,10 @@ Status RunCpu(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCpu(context, call, inputs, outputs);
+  return internal::RunRowsOnCpu(context, call, whole.inputs(), whole.outputs());
 }
 
 Status RunCuda(
@@ -8633,9 +8665,10 @@ Status RunCuda(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   const internal::NamedDims dims = DimsOf(attributes, inputs, outputs);
+  const internal::ConditionalArguments whole = ConditionalOf(attributes, dims, inputs, outputs);
   const auto scalars = Scalars(attributes, dims, inputs);
   const internal::RowsCall call = {.dims = dims, .passes = kPasses, .scalars = scalars};
-  return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
+  return internal::RunRowsOnCuda(context, kOperator, call, whole.inputs(), whole.outputs());
 }
 
 template <typename T1_, typename T_, typename Tind_>

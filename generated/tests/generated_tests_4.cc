@@ -3691,9 +3691,61 @@ const Case kCase1 = {
 
 // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
-    .ignore_index = -1,
+    .ignore_index = 2,
+    .reduction = ::gradsmith::LossReduction::none,
 };
 const Case kCase2 = {
+    .name = "each",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {9}},
+            {"log_prob", {9, 5}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+            {"reduction", "none"},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {
+    .reduction = ::gradsmith::LossReduction::none,
+};
+const Case kCase3 = {
+    .name = "each_pixel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 3, 4}},
+            {"log_prob", {2, 5, 3, 4}},
+        },
+    .attributes =
+        {
+            {"reduction", "none"},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {
+    .ignore_index = -1,
+};
+const Case kCase4 = {
     .name = "pixels",
     .layout = Layout::kContiguous,
     .inputs =
@@ -3711,12 +3763,12 @@ const Case kCase2 = {
         {
             {"ignore_index", -1},
         },
-    .typed_attributes = &kAttributes2,
+    .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {};
-const Case kCase3 = {
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
+const Case kCase5 = {
     .name = "one_class",
     .layout = Layout::kContiguous,
     .inputs =
@@ -3730,12 +3782,12 @@ const Case kCase3 = {
             {"Y", {}},
             {"log_prob", {3, 1}},
         },
-    .typed_attributes = &kAttributes3,
+    .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {};
-const Case kCase4 = {
+// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes6 = {};
+const Case kCase6 = {
     .name = "strided",
     .layout = Layout::kStrided,
     .inputs =
@@ -3749,12 +3801,12 @@ const Case kCase4 = {
             {"Y", {}},
             {"log_prob", {3, 6, 4}},
         },
-    .typed_attributes = &kAttributes4,
+    .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
-const Case kCase5 = {
+// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes7 = {};
+const Case kCase7 = {
     .name = "no_samples",
     .layout = Layout::kContiguous,
     .inputs =
@@ -3768,7 +3820,7 @@ const Case kCase5 = {
             {"Y", {}},
             {"log_prob", {0, 4}},
         },
-    .typed_attributes = &kAttributes5,
+    .typed_attributes = &kAttributes7,
 };
 
 const Case* const kCases[] = {
@@ -3776,14 +3828,18 @@ const Case* const kCases[] = {
     &kCase0,
     // summed
     &kCase1,
-    // pixels
+    // each
     &kCase2,
-    // one_class
+    // each_pixel
     &kCase3,
-    // strided
+    // pixels
     &kCase4,
-    // no_samples
+    // one_class
     &kCase5,
+    // strided
+    &kCase6,
+    // no_samples
+    &kCase7,
 };
 
 const TypedRow kRows[] = {
@@ -3927,6 +3983,15 @@ const reference::NamedFormulaOracle kOracle({
         {
             {.name = "Y", .node = 38},
             {.name = "log_prob", .node = 39},
+        },
+    .condition = {.attribute = "reduction", .value = "none"},
+    .shapes_if =
+        {
+            {"Y", {"N", "D"}},
+        },
+    .outputs_if =
+        {
+            {.name = "Y", .node = 33},
         },
     .integers =
         {

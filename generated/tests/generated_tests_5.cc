@@ -4750,9 +4750,61 @@ const Case kCase1 = {
 
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes2 = {
-    .ignore_index = -1,
+    .ignore_index = 2,
+    .reduction = ::gradsmith::LossReduction::none,
 };
 const Case kCase2 = {
+    .name = "each",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {9}},
+            {"log_prob", {9, 5}},
+            {"label", {9}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {9, 5}},
+        },
+    .attributes =
+        {
+            {"ignore_index", 2},
+            {"reduction", "none"},
+        },
+    .typed_attributes = &kAttributes2,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {
+    .reduction = ::gradsmith::LossReduction::none,
+};
+const Case kCase3 = {
+    .name = "each_pixel",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 3, 4}},
+            {"log_prob", {2, 5, 3, 4}},
+            {"label", {2, 3, 4}},
+            {"weight", {5}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 3, 4}},
+        },
+    .attributes =
+        {
+            {"reduction", "none"},
+        },
+    .typed_attributes = &kAttributes3,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {
+    .ignore_index = -1,
+};
+const Case kCase4 = {
     .name = "pixels",
     .layout = Layout::kContiguous,
     .inputs =
@@ -4770,12 +4822,12 @@ const Case kCase2 = {
         {
             {"ignore_index", -1},
         },
-    .typed_attributes = &kAttributes2,
+    .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {};
-const Case kCase3 = {
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
+const Case kCase5 = {
     .name = "one_class",
     .layout = Layout::kContiguous,
     .inputs =
@@ -4789,12 +4841,12 @@ const Case kCase3 = {
         {
             {"dX", {3, 1}},
         },
-    .typed_attributes = &kAttributes3,
+    .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {};
-const Case kCase4 = {
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 32 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes6 = {};
+const Case kCase6 = {
     .name = "strided",
     .layout = Layout::kStrided,
     .inputs =
@@ -4808,12 +4860,12 @@ const Case kCase4 = {
         {
             {"dX", {3, 6, 4}},
         },
-    .typed_attributes = &kAttributes4,
+    .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
-const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
-const Case kCase5 = {
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 33 of the entry
+const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes7 = {};
+const Case kCase7 = {
     .name = "no_samples",
     .layout = Layout::kContiguous,
     .inputs =
@@ -4827,7 +4879,7 @@ const Case kCase5 = {
         {
             {"dX", {0, 4}},
         },
-    .typed_attributes = &kAttributes5,
+    .typed_attributes = &kAttributes7,
 };
 
 const Case* const kCases[] = {
@@ -4835,14 +4887,18 @@ const Case* const kCases[] = {
     &kCase0,
     // summed
     &kCase1,
-    // pixels
+    // each
     &kCase2,
-    // one_class
+    // each_pixel
     &kCase3,
-    // strided
+    // pixels
     &kCase4,
-    // no_samples
+    // one_class
     &kCase5,
+    // strided
+    &kCase6,
+    // no_samples
+    &kCase7,
 };
 
 const TypedRow kRows[] = {
@@ -4914,31 +4970,33 @@ const reference::FormulaNode kNodes[] = {
     // 17
     {.operation = "sum", .arguments = {16}, .over = {"D", "N"}},
     // 18
-    {.operation = "input", .name = "dY"},
-    // 19
     {.operation = "chosen", .name = "reduction", .value = "mean"},
+    // 19
+    {.operation = "where", .arguments = {18, 17, 14}},
     // 20
-    {.operation = "where", .arguments = {19, 17, 14}},
+    {.operation = "divide", .arguments = {14, 19}},
     // 21
-    {.operation = "div0", .arguments = {18, 20}},
-    // 22
     {.operation = "index", .name = "C"},
+    // 22
+    {.operation = "equal", .arguments = {21, 1}},
     // 23
-    {.operation = "equal", .arguments = {22, 1}},
-    // 24
     {.operation = "input", .name = "log_prob"},
+    // 24
+    {.operation = "expm1", .arguments = {23}},
     // 25
-    {.operation = "expm1", .arguments = {24}},
+    {.operation = "exp", .arguments = {23}},
     // 26
-    {.operation = "exp", .arguments = {24}},
+    {.operation = "where", .arguments = {22, 24, 25}},
     // 27
-    {.operation = "where", .arguments = {23, 25, 26}},
+    {.operation = "input", .name = "dY"},
     // 28
-    {.operation = "multiply", .arguments = {21, 15}},
+    {.operation = "multiply", .arguments = {27, 20}},
     // 29
-    {.operation = "multiply", .arguments = {28, 27}},
+    {.operation = "multiply", .arguments = {28, 15}},
     // 30
-    {.operation = "where", .arguments = {11, 29, 5}},
+    {.operation = "multiply", .arguments = {29, 26}},
+    // 31
+    {.operation = "where", .arguments = {11, 30, 5}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -4966,7 +5024,12 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dX", .node = 30},
+            {.name = "dX", .node = 31},
+        },
+    .condition = {.attribute = "reduction", .value = "none"},
+    .shapes_if =
+        {
+            {"dY", {"N", "D"}},
         },
     .integers =
         {

@@ -59,6 +59,20 @@ ListForm FormOf(const AttributeSpec& spec, const void* attributes) {
   return list == nullptr ? ListForm() : ListForm{.size = list->size(), .integers = list};
 }
 
+/// What decides whether a dim is there: the number of an enum's value, or 1 for true.
+int ConditionValue(const AttributeSpec& spec, const void* attributes) {
+  return spec.kind == AttributeKind::kEnum ? AttributeAt<std::uint8_t>(spec, attributes)
+                                           : static_cast<int>(AttributeAt<bool>(spec, attributes));
+}
+
+std::string ConditionText(const AttributeSpec& spec, const void* attributes) {
+  const int value = ConditionValue(spec, attributes);
+  if (spec.kind == AttributeKind::kEnum) {
+    return std::string(spec.choices[static_cast<std::size_t>(value)]);
+  }
+  return value != 0 ? "true" : "false";
+}
+
 }  // namespace
 
 struct ShapeSymbols::Many {
@@ -114,12 +128,20 @@ Status ShapeSymbols::SetAxes(std::span<const ConstTensorRef> inputs) {
 bool ShapeSymbols::CanBind(const TensorSpec& tensor) const {
   int unknown = 0;
   for (const DimSpec& spec : tensor.shape) {
+    if (!IsThere(spec)) {
+      continue;
+    }
     unknown += IsList(op_, spec) && KnownListLength(spec.symbol) < 0 ? 1 : 0;
     if (spec.kind == DimSpec::Kind::kCeil && !bound_[spec.symbol]) {
       return false;
     }
   }
   return unknown <= 1;
+}
+
+bool ShapeSymbols::IsThere(const DimSpec& spec) const {
+  return spec.condition < 0 ||
+         ConditionValue(op_.attributes[spec.condition], attributes_) == spec.condition_value;
 }
 
 int ShapeSymbols::BoundAlike(int symbol) const {
@@ -170,6 +192,9 @@ int ShapeSymbols::ExpectedListLength(int symbol) const {
 ShapeSymbols::RankRange ShapeSymbols::Ranks(const TensorSpec& tensor) const {
   RankRange range{0, 0};
   for (const DimSpec& spec : tensor.shape) {
+    if (!IsThere(spec)) {
+      continue;
+    }
     if (!IsList(op_, spec)) {
       ++range.minimum;
       ++range.maximum;
@@ -193,6 +218,9 @@ std::string ShapeSymbols::RankConditions(const TensorSpec& tensor) const {
     }
   };
   for (const DimSpec& spec : tensor.shape) {
+    if (spec.condition >= 0) {
+      tell(spec.condition, ConditionText(op_.attributes[spec.condition], attributes_));
+    }
     if (!IsList(op_, spec)) {
       continue;
     }
@@ -203,8 +231,7 @@ std::string ShapeSymbols::RankConditions(const TensorSpec& tensor) const {
       tell(root.length_axis, value + " of " + std::string(op_.inputs[axis.axis_of].name));
     }
     if (root.length_if >= 0) {
-      const bool value = AttributeAt<bool>(op_.attributes[root.length_if], attributes_);
-      tell(root.length_if, value ? "true" : "false");
+      tell(root.length_if, ConditionText(op_.attributes[root.length_if], attributes_));
     }
   }
   return text;
@@ -221,10 +248,16 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
   }
   int rest = dims.size();  // the dims of the one list whose length is not known
   for (const DimSpec& spec : tensor.shape) {
+    if (!IsThere(spec)) {
+      continue;
+    }
     rest -= IsList(op_, spec) ? std::max(0, KnownListLength(spec.symbol)) : 1;
   }
   int axis = 0;
   for (const DimSpec& spec : tensor.shape) {
+    if (!IsThere(spec)) {
+      continue;
+    }
     Status status;
     if (IsList(op_, spec)) {
       const int known = KnownListLength(spec.symbol);
@@ -520,6 +553,9 @@ std::string ShapeSymbols::RuleText(const SymbolSpec& symbol) const {
 Result<Dims> ShapeSymbols::Expand(const TensorSpec& tensor) const {
   Dims dims;
   for (const DimSpec& spec : tensor.shape) {
+    if (!IsThere(spec)) {
+      continue;
+    }
     if (spec.kind == DimSpec::Kind::kConstant) {
       dims.push_back(spec.constant);
       continue;

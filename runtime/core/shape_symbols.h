@@ -65,6 +65,8 @@ class ShapeSymbols {
   };
 
   [[nodiscard]] RankRange Ranks(const TensorSpec& tensor) const;
+  /// Whether an entry of a shape is there with these attributes.
+  [[nodiscard]] bool IsThere(const DimSpec& spec) const;
   /// What the schema allows of a list.
   [[nodiscard]] RankRange LengthsOf(int symbol) const;
   /// The attributes on which the tensor's rank hangs: " with axis = 1 of Y, coerced = true". Empty

@@ -51,6 +51,10 @@ def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
     assert isinstance(node.func, ast.Name)
     if node.func.id == "bit":  # of the one place at which formulas are looked at
         return read(node.args[0], names, words)
+    if node.func.id == "where":
+        condition = read(node.args[0], names, words)
+        if isinstance(condition, bool):  # of an attribute: what it selects may have dims that the other lacks
+            return read(node.args[1 if condition else 2], names, words)
     if node.func.id == "given":
         (asked,) = node.args
         assert isinstance(asked, ast.Name)

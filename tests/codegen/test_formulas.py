@@ -75,7 +75,7 @@ def test_truth_values_are_kept_as_such() -> None:
     assert any(line.startswith("const bool v") for line in lines)
 
 
-ENUM = "reduction: {type: enum, enum: LossReduction, choices: [mean, sum], default: sum}"
+ENUM = "reduction: {type: enum, enum: LossReduction, choices: [mean, sum, none], default: sum}"
 WITH_ENUM = edited(WITH_FORMULA, ("attributes:\n", f"attributes:\n      {ENUM}\n"))
 
 

@@ -95,7 +95,8 @@ def cross_entropy_of_each(given: Given) -> Outputs:
 def cross_entropy_of_all(given: Given) -> Outputs:
     found = cross_entropy(given)
     total = found["weights"].sum() if given.attributes["reduction"] == "mean" else 1
-    return {"Y": found["losses"].sum() / total, "log_prob": given.inputs["X"] - log_sum_exp(given, "C")}
+    loss = found["losses"] if given.attributes["reduction"] == "none" else found["losses"].sum() / total
+    return {"Y": loss, "log_prob": given.inputs["X"] - log_sum_exp(given, "C")}
 
 
 DEFINITIONS: dict[str, Callable[[Given], Outputs]] = {

@@ -223,6 +223,9 @@ class Problem {
   Dims DimsOf(const TensorSpec& spec) {
     Dims dims;
     for (const DimSpec& dim : spec.shape) {
+      if (dim.condition >= 0 && reader_.OneIn(2)) {
+        continue;
+      }
       if (dim.kind == DimSpec::Kind::kConstant) {
         dims.push_back(dim.constant);
         continue;

@@ -67,12 +67,12 @@ def test_cross_entropy(
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize(
     ("dims", "ignored", "has_weight"),
     [((5, 7), None, False), ((64, 1000), -100, True), ((2, 5, 3, 4), 2, True), ((0, 4), None, True)],
 )
-def test_cross_entropy_of_all_samples(
+def test_cross_entropy_by_its_reduction(
     dtype: str, reduction: str, dims: tuple[int, ...], ignored: int | None, has_weight: bool
 ) -> None:
     random = np.random.default_rng(dims[1])
@@ -85,13 +85,15 @@ def test_cross_entropy_of_all_samples(
     total = factors[labels[counts]].sum() if reduction == "mean" else 1
 
     def loss(x: Any) -> tuple[Any, Any]:
-        return losses(x, labels, factors, counts).sum() / (total or 1), jax.nn.log_softmax(x, axis=1)
+        each = losses(x, labels, factors, counts)
+        return each if reduction == "none" else each.sum() / (total or 1), jax.nn.log_softmax(x, axis=1)
 
-    dy = np.asarray(-1.75, dtype=kind if kind == np.float64 else "float32")
+    arriving = random.choice([-1.75, 0.5, 2], labels.shape) if reduction == "none" else -1.75
+    dy = np.asarray(arriving, dtype=kind if kind == np.float64 else "float32")
     (y, log_prob), (expected,) = differentiated(lambda x: (loss(x)[0], (loss(x)[1],)), [x], dy)
     given = {"weight": weights, "ignore_index": ignored, "reduction": reduction}
     found = gradsmith.softmax_cross_entropy_loss(x, labels, **given)
-    assert found.Y.shape == ()
+    assert found.Y.shape == (labels.shape if reduction == "none" else ())
     near(found.Y, y, TOLERANCES[dtype])
     near(found.log_prob, log_prob, TOLERANCES[dtype])
     dx = gradsmith.softmax_cross_entropy_loss_grad(dy, found.log_prob, labels, **given).dX
@@ -103,6 +105,9 @@ def test_cross_entropy_of_all_samples(
     internal = gradsmith.softmax_cross_entropy_loss_internal_grad
     of_graphs = internal(dy.astype(kind), found.log_prob, labels, **given).dX
     equal(of_graphs, dx)
+    bias = random.normal(0, 1, dims).astype(kind)
+    with_bias = internal(dy.astype(kind), found.log_prob, labels, bias=bias, **given).dX
+    near(with_bias, expected + bias.astype("float64"), TOLERANCES[dtype] * (1 if kind.itemsize > 2 else 8))
 
 
 def test_the_loss_of_ignored_labels_alone_is_0() -> None:
@@ -112,6 +117,26 @@ def test_the_loss_of_ignored_labels_alone_is_0() -> None:
     equal(found.Y, np.zeros(()))
     one = np.ones((), dtype="float32")
     equal(gradsmith.softmax_cross_entropy_loss_grad(one, x, labels, ignore_index=2).dX, np.zeros((3, 4)))
+    each = gradsmith.softmax_cross_entropy_loss(x, labels, ignore_index=2, reduction="none")
+    equal(each.Y, np.zeros(3))
+    given = {"ignore_index": 2, "reduction": "none"}
+    equal(
+        gradsmith.softmax_cross_entropy_loss_grad(np.ones(3, dtype="float32"), x, labels, **given).dX, np.zeros((3, 4))
+    )
+
+
+def test_the_reduction_says_which_gradient_arrives() -> None:
+    log_prob = np.full((3, 4), np.log(0.25), dtype="float32")
+    labels = np.zeros(3, dtype="int64")
+    of_each, of_all = np.ones(3, dtype="float32"), np.ones((), dtype="float32")
+    for dy, reduction, ranks in (
+        (of_each, "mean", "rank 1; expected rank 0"),
+        (of_all, "none", "rank 0; expected rank "),
+    ):
+        with pytest.raises(
+            ValueError, match=f"dY has shape .*{ranks}.*N if reduction == none.* with reduction = {reduction}"
+        ):
+            gradsmith.softmax_cross_entropy_loss_grad(dy, log_prob, labels, reduction=reduction)
 
 
 def test_logits_far_from_zero_and_sure_ones_lose_no_digits() -> None:

@@ -74,6 +74,34 @@ struct Terms {
 
 }  // namespace
 
+bool NamedFormulaData::Holds(const Attributes& attributes) const {
+  const auto found = attributes.find(condition.attribute);
+  if (found == attributes.end()) {
+    return false;
+  }
+  return condition.value.empty() ? std::get<bool>(found->second)
+                                 : std::get<std::string>(found->second) == condition.value;
+}
+
+const std::vector<std::string_view>& NamedFormulaData::ShapeOf(
+    std::string_view tensor,
+    const Attributes& attributes) const {
+  const auto other = shapes_if.find(tensor);
+  return other != shapes_if.end() && Holds(attributes) ? other->second
+                                                       : shapes.find(tensor)->second;
+}
+
+std::vector<FormulaOutput> NamedFormulaData::OutputsOf(const Attributes& attributes) const {
+  std::vector<FormulaOutput> found = outputs;
+  for (FormulaOutput& output : found) {
+    const auto other = std::ranges::find(outputs_if, output.name, &FormulaOutput::name);
+    if (other != outputs_if.end() && Holds(attributes)) {
+      output = *other;
+    }
+  }
+  return found;
+}
+
 /// The dims of a call by their names.
 class NamedFormulaOracle::Space {
  public:
@@ -88,7 +116,7 @@ class NamedFormulaOracle::Space {
       return std::nullopt;
     }
     for (const auto& [name, dims] : inputs) {
-      if (!space.Bind(data.shapes.find(name)->second, dims)) {
+      if (!space.Bind(data.ShapeOf(name, attributes), dims)) {
         return std::nullopt;
       }
     }
@@ -185,7 +213,7 @@ class NamedFormulaOracle::Space {
     }
     for (std::size_t round = 0; round < data.names.size(); ++round) {
       for (const auto& [name, dims] : inputs) {
-        FindLastLength(data.shapes.find(name)->second, dims);
+        FindLastLength(data.ShapeOf(name, attributes), dims);
       }
     }
     return true;
@@ -269,7 +297,10 @@ NamedFormulaOracle::NamedFormulaOracle(NamedFormulaData data) : data_(std::move(
       dims.insert(node.name);
     }
     if (node.operation == "input") {
+      // A call in which the input lacks some of its dims has the same along these.
+      const auto all = data_.shapes_if.find(node.name);
       dims = NamesOf(data_.shapes.find(node.name)->second);
+      dims.merge(all == data_.shapes_if.end() ? Names() : NamesOf(all->second));
     }
     for (const std::size_t argument : node.arguments) {
       is_exact = is_exact && exact_[argument];
@@ -300,7 +331,7 @@ std::optional<Shapes> NamedFormulaOracle::OutputShapes(
   }
   Shapes shapes;
   for (const FormulaOutput& output : data_.outputs) {
-    shapes[std::string(output.name)] = space->ShapeOf(data_.shapes.find(output.name)->second);
+    shapes[std::string(output.name)] = space->ShapeOf(data_.ShapeOf(output.name, attributes));
   }
   return shapes;
 }
@@ -348,9 +379,11 @@ CountingNumber NamedFormulaOracle::ValueAt(
     const bool has = input != inputs.end() && place >= 0 && place < input->second.values.size();
     return Given(has ? input->second.values[static_cast<std::size_t>(place)] : 0);
   }
-  const bool is_given = formula.operation == "input" && input != inputs.end();
-  return LeafOf(
-      formula, attributes, is_given ? input->second.values[space.IndexIn(dims_[node], at)] : 0);
+  if (formula.operation != "input" || input == inputs.end()) {
+    return LeafOf(formula, attributes, 0);
+  }
+  const Names own = NamesOf(data_.ShapeOf(formula.name, attributes));
+  return LeafOf(formula, attributes, input->second.values[space.IndexIn(own, at)]);
 }
 
 bool NamedFormulaOracle::IsInteger(std::size_t node) const {
@@ -447,8 +480,8 @@ ExpectedOutputs NamedFormulaOracle::Run(const Tensors& inputs, const Attributes&
   const std::vector<Values> values = Evaluate(space, inputs, attributes);
   const double terms = space.CountOf(space.All()) > 0 ? 1 : 0;
   ExpectedOutputs outputs;
-  for (const FormulaOutput& output : data_.outputs) {
-    const std::vector<std::string_view>& shape = data_.shapes.find(output.name)->second;
+  for (const FormulaOutput& output : data_.OutputsOf(attributes)) {
+    const std::vector<std::string_view>& shape = data_.ShapeOf(output.name, attributes);
     Expected expected;
     expected.value.dims = space.ShapeOf(shape);
     space.ForEach(NamesOf(shape), [&](const Indices& at) {
@@ -464,10 +497,12 @@ ExpectedOutputs NamedFormulaOracle::Run(const Tensors& inputs, const Attributes&
   return outputs;
 }
 
-std::vector<bool> NamedFormulaOracle::Rough(const Space& space, const std::vector<Values>& values)
-    const {
+std::vector<bool> NamedFormulaOracle::Rough(
+    const Space& space,
+    const std::vector<Values>& values,
+    const Attributes& attributes) const {
   std::set<std::size_t> results(data_.domain.begin(), data_.domain.end());
-  for (const FormulaOutput& output : data_.outputs) {
+  for (const FormulaOutput& output : data_.OutputsOf(attributes)) {
     results.insert(output.node);
   }
   // What is reduced, and what that is made of: where such a term bends, it alone is drawn anew.
@@ -512,14 +547,14 @@ Tensors NamedFormulaOracle::MakeRandomData(
   }
   const Names all = space.All();
   for (int round = 0; round < kRounds; ++round) {
-    const std::vector<bool> rough = Rough(space, Evaluate(space, data, attributes));
+    const std::vector<bool> rough = Rough(space, Evaluate(space, data, attributes), attributes);
     if (std::ranges::find(rough, true) == rough.end()) {
       return data;
     }
     space.ForEach(all, [&](const Indices& at) {
       for (auto& [name, tensor] : data) {
         if (rough[space.IndexIn(all, at)]) {
-          const Names own = NamesOf(data_.shapes.find(name)->second);
+          const Names own = NamesOf(data_.ShapeOf(name, attributes));
           tensor.values[space.IndexIn(own, at)] = draw(name);
         }
       }
@@ -541,7 +576,9 @@ std::optional<ExactData> NamedFormulaOracle::MakeExactData(
 }
 
 std::set<std::string> NamedFormulaOracle::InexactOutputs() const {
-  return InexactOf(data_.outputs, exact_);
+  std::set<std::string> inexact = InexactOf(data_.outputs, exact_);
+  inexact.merge(InexactOf(data_.outputs_if, exact_));
+  return inexact;
 }
 
 }  // namespace gradsmith::reference

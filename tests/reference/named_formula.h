@@ -38,6 +38,13 @@ struct NamedIntegers {
   bool is_signed = false;
 };
 
+/// NamedCondition is what decides whether some dims are there: an enum attribute that has the
+/// value, or a bool attribute that is true, where that is empty.
+struct NamedCondition {
+  std::string_view attribute = {};
+  std::string_view value = {};
+};
+
 /// NamedFormulaData is what a generated test says of such formulas.
 struct NamedFormulaData {
   std::span<const FormulaNode> nodes;
@@ -48,6 +55,10 @@ struct NamedFormulaData {
   /// The shapes of inputs and outputs, by names; "1" is a dim of 1 that has none.
   std::map<std::string_view, std::vector<std::string_view>> shapes;
   std::vector<FormulaOutput> outputs;
+  /// Where the condition holds, what tensors and outputs are instead.
+  NamedCondition condition = {};
+  std::map<std::string_view, std::vector<std::string_view>> shapes_if = {};
+  std::vector<FormulaOutput> outputs_if = {};
   std::vector<NamedIntegers> integers = {};
   /// As of FormulaData.
   std::span<const std::size_t> domain = {};
@@ -55,6 +66,15 @@ struct NamedFormulaData {
   /// Where two names are one dim of tensors: the first name, and the attribute that says its
   /// length. The second stands behind it in shapes, with an asterisk.
   std::map<std::string_view, std::string_view> firsts = {};
+
+  /// The shape of a tensor, and the outputs, in a call with these attributes.
+  [[nodiscard]] const std::vector<std::string_view>& ShapeOf(
+      std::string_view tensor,
+      const Attributes& attributes) const;
+  [[nodiscard]] std::vector<FormulaOutput> OutputsOf(const Attributes& attributes) const;
+
+ private:
+  [[nodiscard]] bool Holds(const Attributes& attributes) const;
 };
 
 /// NamedFormulaOracle evaluates node by node, each at every place of its own dims. An absent input
@@ -108,8 +128,8 @@ class NamedFormulaOracle final : public Oracle {
   [[nodiscard]] Values
   Reduce(const Space& space, std::size_t node, const std::vector<Values>& values) const;
   /// The places of the whole space at which data are to be drawn anew.
-  [[nodiscard]] std::vector<bool> Rough(const Space& space, const std::vector<Values>& values)
-      const;
+  [[nodiscard]] std::vector<bool>
+  Rough(const Space& space, const std::vector<Values>& values, const Attributes& attributes) const;
 
   NamedFormulaData data_;
   std::vector<FormulaFunction> functions_;

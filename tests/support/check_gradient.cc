@@ -98,7 +98,7 @@ class Symbols {
 
   [[nodiscard]] Shape Expand(const TensorSpec& spec) const {
     Shape dims;
-    for (const DimSpec& entry : spec.shape) {
+    for (const DimSpec& entry : EntriesOf(spec)) {
       if (entry.kind == DimSpec::Kind::kCeil) {
         dims.push_back((values_.at(entry.symbol)[0] + entry.constant - 1) / entry.constant);
         continue;
@@ -115,18 +115,19 @@ class Symbols {
  private:
   /// Whether the dims tell every symbol of the shape.
   bool BindOne(const TensorSpec& spec, const Shape& dims) {
-    const auto unknown = std::count_if(
-        spec.shape.begin(), spec.shape.end(),
-        [&](const DimSpec& entry) { return IsList(entry) && !KnownLength(entry); });
+    const std::vector<DimSpec> entries = EntriesOf(spec);
+    const auto unknown = std::count_if(entries.begin(), entries.end(), [&](const DimSpec& entry) {
+      return IsList(entry) && !KnownLength(entry);
+    });
     if (unknown > 1) {
       return false;
     }
     std::size_t rest = dims.size();
-    for (const DimSpec& entry : spec.shape) {
+    for (const DimSpec& entry : entries) {
       rest -= IsList(entry) ? KnownLength(entry).value_or(0) : 1;
     }
     auto dim = dims.begin();
-    for (const DimSpec& entry : spec.shape) {
+    for (const DimSpec& entry : entries) {
       const auto count =
           static_cast<std::ptrdiff_t>(IsList(entry) ? KnownLength(entry).value_or(rest) : 1);
       if (entry.kind != DimSpec::Kind::kConstant && entry.kind != DimSpec::Kind::kCeil) {
@@ -139,6 +140,23 @@ class Symbols {
     return true;
   }
 
+  /// The entries of the shape that are there with these attributes.
+  [[nodiscard]] std::vector<DimSpec> EntriesOf(const TensorSpec& spec) const {
+    std::vector<DimSpec> entries(spec.shape.begin(), spec.shape.end());
+    std::erase_if(entries, [&](const DimSpec& entry) {
+      if (entry.condition < 0) {
+        return false;
+      }
+      const AttributeSpec& attribute = op_.attributes[entry.condition];
+      const reference::AttributeValue& value = attributes_.find(attribute.name)->second;
+      const bool holds =
+          attribute.kind == AttributeKind::kEnum
+              ? std::get<std::string>(value) == attribute.choices[entry.condition_value]
+              : std::get<bool>(value);
+      return !holds;
+    });
+    return entries;
+  }
   [[nodiscard]] bool IsList(const DimSpec& entry) const {
     return entry.kind == DimSpec::Kind::kSymbol && op_.symbols[entry.symbol].is_list;
   }

@@ -159,7 +159,8 @@ def _of_noun(message: str, noun: Tensor | Attribute, place: Span, op: Op, scope:
 
 def _attributes_of_shapes(op: Op) -> set[str]:
     """Those that decide lengths, or how many dims there are."""
-    used = {dim.divisor for tensor in (*op.inputs, *op.outputs) for dim in tensor.shape}
+    dims = [dim for tensor in (*op.inputs, *op.outputs) for dim in tensor.shape]
+    used = {dim.divisor for dim in dims} | {dim.condition.attribute for dim in dims if dim.condition}
     for symbol in op.symbols:
         used |= {symbol.length_axis, symbol.given_by, symbol.multiple_of}
         used |= {symbol.length_if.attribute} if symbol.length_if else set()
@@ -198,9 +199,7 @@ def dim_of_no_operand(op: Op, scope: Scope) -> Iterator[Finding]:
         within[formula.name] = _symbols(formula.tree, shapes, within)
 
 
-def _dim_findings(
-    formula: Formula, part: Reduce, has: frozenset[str], is_whole: bool
-) -> Iterator[Finding]:
+def _dim_findings(formula: Formula, part: Reduce, has: frozenset[str], is_whole: bool) -> Iterator[Finding]:
     """`is_whole` is true of what an output is as a whole."""
     if not part.dims and not (is_whole and part.operation == "sum"):
         hint = "; without one it is all that an output is" if part.operation == "sum" else ""

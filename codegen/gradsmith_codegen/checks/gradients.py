@@ -316,7 +316,7 @@ def _is_alike(gradient: Tensor, forward: Tensor) -> bool:
 
 
 def _but_for_symbol(dim: Dim) -> tuple[object, ...]:
-    return (dim.kind, dim.is_list, dim.constant, dim.divisor)
+    return (dim.kind, dim.is_list, dim.constant, dim.divisor, dim.condition)
 
 
 @op_rule("G508", needs=("attributes", "gradient_of"))

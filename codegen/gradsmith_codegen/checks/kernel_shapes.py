@@ -54,6 +54,8 @@ class ShapeComparison:
     def _difference(self, tensor: Tensor, taken: Shape) -> int | None:
         """Which of the tensor's dims does not fit, or how many it has where that does not; None if all do."""
         given = tensor.shape
+        if given.condition:  # which no kernel's shape has
+            return next(i for i, dim in enumerate(given) if dim.condition)
         if len(taken.lists) > 1:
             return self._difference_of_lists(given, taken)
         start = next((i for i, dim in enumerate(taken) if dim.is_list), len(taken))

@@ -64,7 +64,7 @@ def _lists_of_known_length(op: Op, scope: Scope, condition: bool) -> set[str]:
         for symbol in op.symbols
         if symbol.is_list and (symbol.length_axis or symbol.fixed_length(condition) is not None)
     }
-    required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
+    required = [one for one in op.inputs if not scope.may_be_absent(one) and not one.shape.condition]
     while True:
         found = set()
         for tensor in required:

@@ -68,12 +68,14 @@ class Scope:
     @cached_property
     def bound(self) -> frozenset[str]:
         """Symbols in the shapes of inputs that must be there."""
-        return _symbols([tensor for tensor in self.draft.op.inputs if not self.may_be_absent(tensor)])
+        required = [tensor for tensor in self.draft.op.inputs if not self.may_be_absent(tensor)]
+        return frozenset().union(*[tensor.shape.always for tensor in required])
 
     @cached_property
     def optionally_bound(self) -> frozenset[str]:
-        """Symbols in the shapes of inputs that may be absent."""
-        return _symbols([tensor for tensor in self.draft.op.inputs if self.may_be_absent(tensor)])
+        """Symbols in the shapes of inputs that may be absent, or lack these dims."""
+        every = frozenset().union(*[tensor.shape.symbols for tensor in self.draft.op.inputs])
+        return every - self.bound
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
@@ -100,10 +102,6 @@ class Scope:
         if self.draft.broken.isdisjoint((*SHAPES, "attributes")):
             return self.evaluator.evaluate(self.draft.op)
         return EvaluatedCases(self.draft.op.cases, ())
-
-
-def _symbols(tensors: list[Tensor]) -> frozenset[str]:
-    return frozenset().union(*[tensor.shape.symbols for tensor in tensors])
 
 
 OpCheck = Callable[[Op, Scope], Iterator[Finding]]

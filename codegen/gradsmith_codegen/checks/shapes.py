@@ -9,7 +9,19 @@ from ..diagnostics import Note, counted
 from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
-from ..model import OUTPUTS, Attribute, AttributeKind, DataType, Dim, DimKind, Op, Spanned, Symbol, Tensor
+from ..model import (
+    OUTPUTS,
+    Attribute,
+    AttributeKind,
+    Condition,
+    DataType,
+    Dim,
+    DimKind,
+    Op,
+    Spanned,
+    Symbol,
+    Tensor,
+)
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime
@@ -301,15 +313,20 @@ def unbound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G315", needs=SHAPES, blames=("dims",))
 def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An output's shape has a symbol that only an optional input binds, which may be absent."""
+    """An output's shape has a symbol that only an optional input binds, which may be absent, or one that has
+    it only where an attribute says so."""
     optional = scope.optionally_bound - scope.bound - _ruled(op)
     for tensor in op.outputs if optional else ():
         for dim, place in tensor.own_dims:
             if dim.symbol in optional:
                 binder = next(t for t in op.inputs if any(d.symbol == dim.symbol for d in t.shape))
+                condition = next(d.condition for d in binder.shape if d.symbol == dim.symbol)
                 note = Note(f"input '{binder.name}' is optional", binder.span)
                 where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound only by '{binder.name}', which may be absent"
+                if condition and not binder.optional:
+                    note = Note(f"the shape of '{binder.name}'", binder.span)
+                    message = f"{where} is bound only by '{binder.name}', which has it if {condition.text}"
                 yield Finding(message, place.span, (note,))
 
 
@@ -356,12 +373,55 @@ def _count_problem(scope: Scope, name: str, what: str) -> tuple[str, tuple[Note,
 def ceil_of_nothing(op: Op, scope: Scope) -> Iterator[Finding]:
     """The N of `ceil(N / 32)` is no dim, or list of dims, that the shape of a required input has as it is."""
     required = [tensor for tensor in op.inputs if not scope.may_be_absent(tensor)]
-    plain = {dim.symbol for tensor in required for dim in tensor.shape if dim.kind is DimKind.SYMBOL}
+    plain = {
+        dim.symbol
+        for tensor in required
+        for dim in tensor.shape
+        if dim.kind is DimKind.SYMBOL and not dim.condition
+    }
     for dim, place in scope.dims:
         if dim.kind is DimKind.CEIL and dim.symbol not in plain:
             hint = did_you_mean(dim.symbol, plain)
             message = f"nothing says what '{dim.symbol}' of {dim.text} is: no required input has that dim"
             yield Finding(f"{message} as it is{hint}", place.span)
+
+
+@op_rule("G340", needs=(*TENSORS, "attributes"), blames=("dims",))
+def bad_condition(op: Op, scope: Scope) -> Iterator[Finding]:
+    """A dim hangs on something that is no enum attribute compared with one of its values and no bool
+    attribute with a default, or on another condition than the operator's other dims."""
+    conditions = [(dim, place) for dim, place in scope.dims if dim.condition]
+    for dim, place in conditions:
+        problem = _condition_problem(dim.condition, scope) if dim.condition else None
+        first, first_place = conditions[0]
+        if problem:
+            message, notes = problem
+            yield Finding(f"'{dim.without_condition.text}' hangs on {message}", place.span, notes)
+        elif first.condition and first.condition != dim.condition:
+            message = f"'{dim.without_condition.text}' hangs on another condition than"
+            message += f" '{first.without_condition.text}': {first.condition.text}; there can be one"
+            yield Finding(message, place.span, (Note("the other", first_place.span),))
+
+
+def _condition_problem(condition: Condition, scope: Scope) -> tuple[str, tuple[Note, ...]] | None:
+    """Why no dim can hang on it."""
+    attribute = scope.attributes.get(condition.attribute)
+    named = f"'{condition.attribute}'"
+    if not attribute:
+        kinds = (AttributeKind.ENUM, AttributeKind.BOOL)
+        known = [name for name, one in scope.attributes.items() if one.kind in kinds]
+        return f"{named}, which is no attribute{did_you_mean(condition.attribute, known)}", ()
+    note = Note("the attribute", attribute.span)
+    if attribute.kind is AttributeKind.ENUM and not condition.value:
+        return f"{named}, which has values; compare it: '{named[1:-1]} == {attribute.choices[0]}'", (note,)
+    if attribute.kind is AttributeKind.ENUM and condition.value not in attribute.choices:
+        hint = instead(condition.value, attribute.choices)
+        return f"'{condition.value}', which is no value of {named}{hint}", (note,)
+    if attribute.kind is AttributeKind.BOOL and condition.value:
+        return f"a value of {named}, which is true or false; write '{named[1:-1]}' alone", (note,)
+    if attribute.kind not in (AttributeKind.ENUM, AttributeKind.BOOL) or attribute.is_optional:
+        return f"{named}, which is no enum and no bool attribute with a default", (note,)
+    return None
 
 
 @op_rule("G319", needs=SHAPES)

@@ -1292,7 +1292,7 @@ def softmax_cross_entropy_loss(
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: Literal["mean", "sum"] = "mean",
+    reduction: Literal["mean", "sum", "none"] = "mean",
 ) -> SoftmaxCrossEntropyLossResult[Tensor]: ...
 def softmax_cross_entropy_loss_grad(
     dY: Tensor,
@@ -1301,7 +1301,7 @@ def softmax_cross_entropy_loss_grad(
     weight: Tensor | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: Literal["mean", "sum"] = "mean",
+    reduction: Literal["mean", "sum", "none"] = "mean",
     outputs: _SoftmaxCrossEntropyLossGradOutput | Iterable[_SoftmaxCrossEntropyLossGradOutput] | None = ("dX",),
 ) -> SoftmaxCrossEntropyLossGradResult[Tensor]: ...
 def softmax_cross_entropy_loss_internal_grad(
@@ -1312,7 +1312,7 @@ def softmax_cross_entropy_loss_internal_grad(
     ignore_index: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    reduction: Literal["mean", "sum"] = "mean",
+    reduction: Literal["mean", "sum", "none"] = "mean",
     outputs: _SoftmaxCrossEntropyLossInternalGradOutput | Iterable[_SoftmaxCrossEntropyLossInternalGradOutput] | None = ("dX",),
 ) -> SoftmaxCrossEntropyLossInternalGradResult[Tensor]: ...
 def lp_normalization(

@@ -18,8 +18,9 @@ namespace gradsmith {
 enum class AutoPad : std::uint8_t { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
 
 /// LossReduction is what becomes of the losses of all samples (ONNX SoftmaxCrossEntropyLoss,
-/// attribute `reduction`). mean: their mean, weighted where samples have weights; sum: their sum.
-enum class LossReduction : std::uint8_t { mean, sum };
+/// attribute `reduction`). mean: their mean, weighted where samples have weights; sum: their sum;
+/// none: they stay as they are, one for each sample.
+enum class LossReduction : std::uint8_t { mean, sum, none };
 
 /// AttributeValue is the value of an attribute whose op is chosen at run time. An enum's value is
 /// its name.

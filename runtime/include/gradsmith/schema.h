@@ -20,7 +20,8 @@
 namespace gradsmith {
 
 /// DimSpec is one entry of a tensor's shape: `N`, `*D` (a list of dims), `C / group`,
-/// `ceil(N / 32)`, or a number.
+/// `ceil(N / 32)`, or a number. One such as `N if reduction == none` is there only where an
+/// attribute has the value.
 struct DimSpec {
   enum class Kind : std::uint8_t { kSymbol, kQuotient, kConstant, kCeil };
   Kind kind = Kind::kSymbol;
@@ -28,6 +29,12 @@ struct DimSpec {
   std::int16_t symbol = -1;
   /// Index into OpSchema::attributes of an int attribute, for kQuotient.
   std::int8_t divisor = -1;
+  /// Index into OpSchema::attributes of an enum or bool attribute, or -1 where the entry is there
+  /// whatever the attributes.
+  std::int8_t condition = -1;
+  /// The value of that attribute with which the entry is there: the number of an enumerator, or 1
+  /// for true.
+  std::int8_t condition_value = 0;
   /// The dim for kConstant, the divisor for kCeil.
   std::int64_t constant = 0;
 };

@@ -43,7 +43,8 @@ struct SoftmaxCrossEntropyLossAttributes {
   /// a label that is ignored; absent unless it is given
   // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
-  /// whether the sum of the losses is divided by that of the weights of the labels that count
+  /// whether the losses are summed, and the sum divided by that of the weights of the labels that
+  /// count; none leaves a loss for each sample
   // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
@@ -66,7 +67,8 @@ struct SoftmaxCrossEntropyLossInputs {
 /// which only optional outputs may be.
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossOutputs {
-  /// []: the loss
+  /// [N if reduction == none, *D if reduction == none]: the loss; where reduction is none, that of
+  /// each sample
   // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
   ::gradsmith::TensorView<T1_> Y = {};
   /// [N, C, *D], optional: the logarithm of softmax
@@ -102,8 +104,8 @@ inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float> = true;
 
-/// Cross entropy of logits with labels, averaged by the labels' weights or summed; 0 where no label
-/// counts. Of each sample alone it is SoftmaxCrossEntropyWithLabels.
+/// Cross entropy of logits with labels, averaged by the labels' weights, summed, or of each sample;
+/// 0 where no label counts.
 ///
 /// Attributes and shapes are those of the structs above, kernel formulas::SoftmaxCrossEntropyLoss.
 /// Errors: invalid argument where an attribute or a tensor is not as it must be, before anything is

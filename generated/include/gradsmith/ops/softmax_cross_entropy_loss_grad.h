@@ -43,7 +43,8 @@ struct SoftmaxCrossEntropyLossGradAttributes {
   /// a label that is ignored; absent unless it is given
   // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
-  /// whether the sum of the losses is divided by that of the weights of the labels that count
+  /// whether the losses are summed, and the sum divided by that of the weights of the labels that
+  /// count; none leaves a loss for each sample
   // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
@@ -51,7 +52,7 @@ struct SoftmaxCrossEntropyLossGradAttributes {
 /// What SoftmaxCrossEntropyLossGrad reads.
 template <typename T1_, typename T_, typename Tind_>
 struct SoftmaxCrossEntropyLossGradInputs {
-  /// []: gradient arriving at the loss
+  /// [N if reduction == none, *D if reduction == none]: gradient arriving at the loss
   // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
   ::gradsmith::TensorView<const T1_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave

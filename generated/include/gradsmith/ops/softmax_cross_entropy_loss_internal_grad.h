@@ -41,7 +41,8 @@ namespace gradsmith {
 /// Attributes of SoftmaxCrossEntropyLossInternalGrad.
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossInternalGradAttributes {
-  /// whether the sum of the losses is divided by that of the weights of the labels that count
+  /// whether the losses are summed, and the sum divided by that of the weights of the labels that
+  /// count; none leaves a loss for each sample
   // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
@@ -49,7 +50,7 @@ struct SoftmaxCrossEntropyLossInternalGradAttributes {
 /// What SoftmaxCrossEntropyLossInternalGrad reads.
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradInputs {
-  /// []: gradient arriving at the loss
+  /// [N if reduction == none, *D if reduction == none]: gradient arriving at the loss
   // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave

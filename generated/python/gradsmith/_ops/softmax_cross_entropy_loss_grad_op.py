@@ -36,7 +36,7 @@ def softmax_cross_entropy_loss_grad(
 
     Parameters
     ----------
-    dY : array of T1 ()
+    dY : array of T1 (N if reduction == none, *D if reduction == none)
         gradient arriving at the loss
     log_prob : array of T (N, C, *D)
         what SoftmaxCrossEntropyLoss gave
@@ -46,8 +46,9 @@ def softmax_cross_entropy_loss_grad(
         a factor for each class; 1 where it is absent
     ignore_index : int or None
         a label that is ignored
-    reduction : "mean", "sum", default "mean"
-        whether the sum of the losses is divided by that of the weights of the labels that count
+    reduction : "mean", "sum", "none", default "mean"
+        whether the losses are summed, and the sum divided by that of the weights of the labels that
+        count; none leaves a loss for each sample
     outputs : str or sequence of str, default all
         The outputs to compute, by name, dX among them.
     out : dict or tuple of arrays, optional

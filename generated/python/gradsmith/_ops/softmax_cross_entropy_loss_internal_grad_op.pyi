@@ -18,7 +18,7 @@ def softmax_cross_entropy_loss_internal_grad(
     ignore_index: _A | None = None,
     bias: _A | None = None,
     *,
-    reduction: Literal["mean", "sum"] = "mean",
+    reduction: Literal["mean", "sum", "none"] = "mean",
     outputs: _Output | Iterable[_Output] | None = ("dX",),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,

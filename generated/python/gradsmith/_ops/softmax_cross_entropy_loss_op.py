@@ -10,7 +10,7 @@ class SoftmaxCrossEntropyLossResult(NamedTuple):
     """What softmax_cross_entropy_loss returns. An output that was not asked for is None."""
 
     Y: Any
-    """the loss"""
+    """the loss; where reduction is none, that of each sample"""
 
     log_prob: Any
     """the logarithm of softmax"""
@@ -32,8 +32,8 @@ def softmax_cross_entropy_loss(
     context=None,
     **_unknown,
 ):
-    """Cross entropy of logits with labels, averaged by the labels' weights or summed; 0 where no label
-    counts. Of each sample alone it is SoftmaxCrossEntropyWithLabels.
+    """Cross entropy of logits with labels, averaged by the labels' weights, summed, or of each sample;
+    0 where no label counts.
 
     Operator SoftmaxCrossEntropyLoss.
 
@@ -47,8 +47,9 @@ def softmax_cross_entropy_loss(
         a factor for each class; 1 where it is absent
     ignore_index : int or None
         a label that is ignored
-    reduction : "mean", "sum", default "mean"
-        whether the sum of the losses is divided by that of the weights of the labels that count
+    reduction : "mean", "sum", "none", default "mean"
+        whether the losses are summed, and the sum divided by that of the weights of the labels that
+        count; none leaves a loss for each sample
     outputs : str or sequence of str, default all
         The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional
@@ -61,8 +62,8 @@ def softmax_cross_entropy_loss(
     SoftmaxCrossEntropyLossResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        Y : array of T1 ()
-            the loss
+        Y : array of T1 (N if reduction == none, *D if reduction == none)
+            the loss; where reduction is none, that of each sample
 
         log_prob : array of T (N, C, *D)
             the logarithm of softmax

@@ -17,7 +17,7 @@ def softmax_cross_entropy_loss(
     weight: _A | None = None,
     *,
     ignore_index: int | None = None,
-    reduction: Literal["mean", "sum"] = "mean",
+    reduction: Literal["mean", "sum", "none"] = "mean",
     outputs: _Output | Iterable[_Output] | None = ("Y", "log_prob"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
