@@ -248,7 +248,7 @@ void HoldInShared(
   }
   const std::int64_t of_sums = shape->threads * sums_of_thread;
   const std::int64_t of_row =
-      shape->threads * shape->form.vector * InputsOf(task, info.counts) * bytes.element;
+      InputsOf(task, info.counts) * shape->threads * shape->form.vector * bytes.element;
   if (of_sums > 0) {
     launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
   }
