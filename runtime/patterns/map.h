@@ -224,10 +224,11 @@ void MapRange(const MapTask& task, std::int64_t begin, std::int64_t end) {
 inline constexpr std::int64_t kMapSumLanes = 64;
 
 /// SumMapped adds the terms from `begin` to `end` of `lanes` places, from the place-th on, to
-/// `sums`.
+/// `sums`. `map` leads along the task's last dim.
 template <typename Functor, typename T>
 void SumMapped(
     const MapSumTask& task,
+    const MapData<Functor, T>& map,
     std::int64_t place,
     std::int64_t lanes,
     std::int64_t begin,
@@ -235,7 +236,6 @@ void SumMapped(
     double* sums) {
   constexpr int kTensors = MapData<Functor, T>::kTensors;
   using A = Accumulator<T>;
-  const MapData<Functor, T> map(task.map, task.last);
   std::array<std::int64_t, kTensors> first{};
   AddMapOffsets<kTensors>(task.map, 0, task.place_rank, place, &first);
   const std::int64_t length =
@@ -258,7 +258,22 @@ void SumMapped(
   }
 }
 
-/// MapSums sums one output. Sums are of doubles, and cut where the task's dims alone say.
+/// StoreMapSums writes the sums of neighbouring places, from the place-th on.
+template <typename T>
+void StoreMapSums(
+    const MapSumTask& task,
+    std::int64_t place,
+    std::int64_t lanes,
+    const double* sums) {
+  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+    std::array<std::int64_t, kMaxMapTensors> offsets{};
+    AddMapOffsets<kMaxMapTensors>(task.map, 0, task.place_rank, place + lane, &offsets);
+    static_cast<T*>(task.map.tensors[task.tensor])[offsets[task.tensor]] = Convert<T>(sums[lane]);
+  }
+}
+
+/// MapSums sums one output. Sums are of doubles, and cut where the task's dims alone say: into
+/// blocks of places beside each other, whose terms may be pieces.
 template <typename Functor, typename T>
 void MapSums(const Context& context, const MapSumTask& task) {
   const std::int64_t run = task.has_places_last ? task.map.dims[task.place_rank - 1] : 1;
@@ -267,7 +282,9 @@ void MapSums(const Context& context, const MapSumTask& task) {
   const std::int64_t blocks = task.places / run * blocks_of_run;
   const std::int64_t piece = 4 * kMapGrain / lanes;
   const std::int64_t pieces = std::max<std::int64_t>(CeilDivide(task.terms, piece), 1);
-  std::vector<double> sums(static_cast<std::size_t>(blocks * pieces * lanes));
+  const MapData<Functor, T> map(task.map, task.last);
+  // The sums of pieces: blocks of one piece have none, however many places there are.
+  std::vector<double> parts(static_cast<std::size_t>(pieces > 1 ? blocks * pieces * lanes : 0));
   const auto place_of = [&](std::int64_t block) {
     return (block / blocks_of_run * run) + (block % blocks_of_run * lanes);
   };
@@ -280,21 +297,25 @@ void MapSums(const Context& context, const MapSumTask& task) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t block = unit / pieces;
       const std::int64_t first = unit % pieces * piece;
+      std::array<double, kMapSumLanes> own{};
+      double* const sums = pieces > 1 ? parts.data() + (unit * lanes) : own.data();
       SumMapped<Functor, T>(
-          task, place_of(block), lanes_of(block), first, std::min(first + piece, task.terms),
-          sums.data() + (unit * lanes));
+          task, map, place_of(block), lanes_of(block), first, std::min(first + piece, task.terms),
+          sums);
+      if (pieces == 1) {
+        StoreMapSums<T>(task, place_of(block), lanes_of(block), sums);
+      }
     }
   });
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    for (std::int64_t lane = 0; lane < lanes_of(block); ++lane) {
-      double sum = 0;
-      for (std::int64_t part = 0; part < pieces; ++part) {
-        sum += sums[static_cast<std::size_t>(((block * pieces + part) * lanes) + lane)];
+  for (std::int64_t block = 0; pieces > 1 && block < blocks; ++block) {
+    std::array<double, kMapSumLanes> sums{};
+    for (std::int64_t part = 0; part < pieces; ++part) {
+      for (std::int64_t lane = 0; lane < lanes_of(block); ++lane) {
+        sums[static_cast<std::size_t>(lane)] +=
+            parts[static_cast<std::size_t>(((block * pieces + part) * lanes) + lane)];
       }
-      std::array<std::int64_t, kMaxMapTensors> offsets{};
-      AddMapOffsets<kMaxMapTensors>(task.map, 0, task.place_rank, place_of(block) + lane, &offsets);
-      static_cast<T*>(task.map.tensors[task.tensor])[offsets[task.tensor]] = Convert<T>(sum);
     }
+    StoreMapSums<T>(task, place_of(block), lanes_of(block), sums.data());
   }
 }
 

@@ -102,12 +102,11 @@ class CpuRows {
   }
 
   /// Writes the sums of the columns from `begin` to `end`, over all rows in their order.
-  void SumColumns(const std::vector<Results>& results, std::int64_t begin, std::int64_t end) const {
+  void SumColumns(std::int64_t begin, std::int64_t end) const {
     constexpr int kSums = AtLeastOne(Functor::kColumnSums);
     std::vector<std::array<double, kSums>> sums(static_cast<std::size_t>(end - begin));
     for (std::int64_t row = 0; row < task_.rows; ++row) {
       RowState state = StateOf(row);
-      state.row.results = results.empty() ? nullptr : results[static_cast<std::size_t>(row)].data();
       auto* sum = sums.data();
       ForEach(state, begin, end, [&](const A* in, const A* columns, const Elements& /*at*/) {
         std::array<A, kSums> terms{};
@@ -299,48 +298,36 @@ class CpuRows {
   std::array<A, kMaxRowsScalars> scalars_{};
 };
 
-/// RunRows computes all that is wanted. Column sums read what element outputs may replace, so they
-/// come between a row's results and its outputs.
+/// RunRows computes all that is wanted. Sums of columns read what element outputs may replace, so
+/// they come first: no result of a row is a part of them.
 template <typename Functor, typename T, typename U>
 void RunRows(const Context& context, const RowsTask& task) {
   using Rows = CpuRows<Functor, T, U>;
   const Rows rows(task);
-  const std::int64_t grain = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.length, 1));
-  if (!rows.WantsColumns()) {
-    // Threads share a row of which nothing is to be found first.
-    const std::int64_t whole = std::max<std::int64_t>(task.length, 1);
-    const bool has_pieces = Functor::kPhases == 0 && !rows.ReplacesRowInputs();
-    const std::int64_t piece = has_pieces ? std::min(whole, kRowsGrain) : whole;
-    const std::int64_t pieces = CeilDivide(whole, piece);
-    ParallelFor(context, task.rows * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t unit = begin; unit < end; ++unit) {
-        const std::int64_t row = unit / pieces;
-        const std::int64_t first = unit % pieces * piece;
-        const typename Rows::Results results = rows.ResultsOf(row);
-        rows.Map(row, results, first, std::min(first + piece, task.length));
+  if (rows.WantsColumns()) {
+    const std::int64_t columns = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.rows, 1));
+    ParallelFor(context, task.length, columns, [&](std::int64_t begin, std::int64_t end) {
+      // Some at a time: their sums take several times the memory of the elements of a row.
+      for (std::int64_t first = begin; first < end; first += kRowsGrain) {
+        rows.SumColumns(first, std::min(first + kRowsGrain, end));
       }
     });
-    return;
+    if (!rows.WantsRows()) {
+      return;
+    }
   }
-  std::vector<typename Rows::Results> results(
-      rows.WantsRows() ? static_cast<std::size_t>(task.rows) : 0);
-  ParallelFor(
-      context, static_cast<std::int64_t>(results.size()), grain,
-      [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          results[static_cast<std::size_t>(row)] = rows.ResultsOf(row);
-        }
-      });
-  const std::int64_t columns = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.rows, 1));
-  ParallelFor(context, task.length, columns, [&](std::int64_t begin, std::int64_t end) {
-    rows.SumColumns(results, begin, end);
-  });
-  if (!rows.WantsRows()) {
-    return;
-  }
-  ParallelFor(context, task.rows, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      rows.Map(row, results[static_cast<std::size_t>(row)], 0, task.length);
+  // Threads share a row of which nothing is to be found first.
+  const std::int64_t whole = std::max<std::int64_t>(task.length, 1);
+  const std::int64_t grain = CeilDivide(kRowsGrain, whole);
+  const bool has_pieces = Functor::kPhases == 0 && !rows.ReplacesRowInputs();
+  const std::int64_t piece = has_pieces ? std::min(whole, kRowsGrain) : whole;
+  const std::int64_t pieces = CeilDivide(whole, piece);
+  ParallelFor(context, task.rows * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t unit = begin; unit < end; ++unit) {
+      const std::int64_t row = unit / pieces;
+      const std::int64_t first = unit % pieces * piece;
+      const typename Rows::Results results = rows.ResultsOf(row);
+      rows.Map(row, results, first, std::min(first + piece, task.length));
     }
   });
 }
