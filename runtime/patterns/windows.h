@@ -37,7 +37,8 @@
 ///   element whose index the key is (int64), or to that which equals the key (which has the
 ///   input's type), or without a key dY / count to all of its elements.
 ///
-/// A is float, or double for tensors of doubles. patterns/cuda/windows.cuh has the same on CUDA.
+/// A is double, or on CUDA float for tensors that are not of doubles. patterns/cuda/windows.cuh has
+/// the same on CUDA.
 namespace gradsmith::internal {
 
 /// WindowsGeometry is what windows a call has.
@@ -74,11 +75,12 @@ Status CheckWindows(
 /// As few elements are worth a thread of their own.
 inline constexpr std::int64_t kWindowsGrain = 1024;
 
-/// How the CPU meets memory.
+/// How the CPU meets memory. Sums are in double: of a window of 2^24 elements float holds no one of
+/// them any more.
 struct WindowsOnCpu {
   using Position = std::int64_t;
   template <typename T>
-  using Accumulates = Accumulator<T>;
+  using Accumulates = double;
 
   const WindowsTask& task;
 

@@ -265,6 +265,18 @@ TEST(AveragePool, IsZeroInPadding) {
   }
 }
 
+/// A float that has summed 2^24 ones grows no more by one.
+TEST(AveragePool, SumsMoreElementsThanFloatCounts) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 25U;
+  const std::vector<MLFloat16> ones(std::size_t{kMany}, MLFloat16(1.0F));
+  MLFloat16 mean(0.0F);
+  const ConstTensorRef X(DataType::kMLFloat16, ones.data(), {1, 1, kMany});
+  const TensorRef Y(DataType::kMLFloat16, &mean, {1, 1, 1});
+  const Status status = GlobalAveragePool::RunCpu(Context(), {}, {.X = &X}, {.Y = &Y});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(static_cast<float>(mean), 1);
+}
+
 TEST(AveragePoolGrad, DividesAsTheForwardDoesAndNeedsNoData) {
   AveragePoolAttributes attributes = {
       {.kernel_shape = {3}, .strides = {2}, .pads = {1, 1}, .ceil_mode = true}};
