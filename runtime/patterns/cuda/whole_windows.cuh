@@ -54,20 +54,23 @@ MergeWhole(const WholeLaunch& launch, const WholePart& part, const State& own) {
   return states[thread - part.member * part.next];
 }
 
-/// Calls visit(value, index) with a thread's elements of a channel of the input.
+/// Calls visit(value, index) with a thread's elements of a channel of the input, from `begin` on
+/// and before `end`.
 template <typename A, typename T, typename Visit>
 __device__ __forceinline__ void ForEachOfWhole(
     const WholeLaunch& launch,
     const WholePart& part,
     const T* input,
     const internal::PerDim<std::int64_t>& strides,
+    std::int64_t begin,
+    std::int64_t end,
     const Visit& visit) {
   if (!part.exists) {
     return;
   }
   const T* from = input + part.batch * strides.batch + part.channel * strides.channel;
 #pragma unroll 4
-  for (std::int64_t i = part.member; i < launch.size; i += launch.sharing) {
+  for (std::int64_t i = begin; i < end; i += launch.sharing) {
     visit(Convert<A>(from[i * launch.step]), i);
   }
 }
@@ -79,9 +82,16 @@ __device__ __forceinline__ void ReduceWhole(const WholeLaunch& launch) {
   const WholePart part = WholePartOf(launch);
   typename Functor::template State<A> state;
   const std::int64_t place = part.batch * task.places.batch + part.channel * task.places.channel;
-  ForEachOfWhole<A>(
-      launch, part, static_cast<const T*>(task.tensors[0]), task.strides[0],
-      [&](A x, std::int64_t i) { Functor::Take(x, place + i, &state); });
+  const std::int64_t run = launch.run * launch.sharing;
+#pragma unroll 1
+  for (std::int64_t first = part.member; first < launch.size; first += run) {
+    typename Functor::template State<A> of_run;
+    ForEachOfWhole<A>(
+        launch, part, static_cast<const T*>(task.tensors[0]), task.strides[0], first,
+        min(first + run, launch.size),
+        [&](A x, std::int64_t i) { Functor::Take(x, place + i, &of_run); });
+    Functor::Merge(of_run, &state);
+  }
   state = MergeWhole<Functor>(launch, part, state);
   if (part.member != 0 || !part.exists) {
     return;
@@ -115,8 +125,8 @@ __device__ __forceinline__ void PickWhole(const WholeLaunch& launch) {
   }
   typename Functor::WholeState state;
   ForEachOfWhole<A>(
-      launch, part, static_cast<const T*>(task.tensors[1]), task.strides[1],
-      [&](A x, std::int64_t i) { Functor::Find(x, key, i, &state); });
+      launch, part, static_cast<const T*>(task.tensors[1]), task.strides[1], part.member,
+      launch.size, [&](A x, std::int64_t i) { Functor::Find(x, key, i, &state); });
   state = MergeWhole<Functor>(launch, part, state);
   if (!part.exists) {
     return;

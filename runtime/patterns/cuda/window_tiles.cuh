@@ -99,7 +99,8 @@ class WindowTile {
       return tile;
     };
     if constexpr (kChannels) {
-      channel = tile_along(launch.channel_tiles, launch.by_channel_tiles) * launch.tile_channels;
+      const int tile = tile_along(launch.channel_tiles, launch.by_channel_tiles);
+      channel = std::int64_t{tile} * launch.tile_channels;
     }
     columns = RangeOf(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
     rows = RangeOf(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));

@@ -153,6 +153,16 @@ int SharingOf(std::int64_t size, bool channels_first) {
   return static_cast<int>(sharing);
 }
 
+/// Returns how many of a thread's elements are reduced at a time: all of a few, and of many about
+/// as many as there are such runs.
+std::int64_t RunOf(std::int64_t size, std::int64_t sharing) {
+  std::int64_t run = 1024;
+  while (internal::CeilDivide(size, run * sharing) > run) {
+    run *= 2;
+  }
+  return run;
+}
+
 /// Nothing where the form `whole` does not serve.
 std::optional<WholeLaunch> MakeWholeLaunch(
     const WindowsKind& kind,
@@ -176,6 +186,7 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   launch.output_step = *output_step;
   launch.channels_first = windows.strides[input].channel < launch.step;
   launch.sharing = SharingOf(launch.size, launch.channels_first);
+  launch.run = RunOf(launch.size, launch.sharing);
   return launch.size > few ? std::optional(launch) : std::nullopt;
 }
 

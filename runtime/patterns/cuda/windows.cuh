@@ -52,18 +52,19 @@ struct WindowsOnDevice {
   }
 };
 
-/// The site of a thread: the first of kLanes channels.
+/// The site of a thread: the first of kLanes channels. There may be more of these, and of samples,
+/// than an axis has positions.
 template <int kLanes>
 __device__ __forceinline__ internal::Site<int> SiteOf(
     const WindowsLaunch& launch,
     std::int64_t thread) {
-  int at[WindowsLaunch::kSizes];
+  std::int64_t at[WindowsLaunch::kSizes];
   std::int64_t batch;
   if (launch.is_wide) {
 #pragma unroll
     for (int dim = 0; dim < WindowsLaunch::kSizes; ++dim) {
       const Division division = Divide(thread, launch.sizes[dim]);
-      at[dim] = static_cast<int>(division.remainder);
+      at[dim] = division.remainder;
       thread = division.quotient;
     }
     batch = thread;
@@ -72,15 +73,16 @@ __device__ __forceinline__ internal::Site<int> SiteOf(
 #pragma unroll
     for (int dim = 0; dim < WindowsLaunch::kSizes; ++dim) {
       const std::uint32_t quotient = Divide(rest, launch.by_size[dim]);
-      at[dim] = static_cast<int>(rest - quotient * launch.by_size[dim].divisor);
+      at[dim] = rest - quotient * launch.by_size[dim].divisor;
       rest = quotient;
     }
     batch = rest;
   }
+  const auto position = [&](int dim) { return static_cast<int>(at[dim]); };
   if (launch.channels_first) {
-    return {batch, std::int64_t{at[0]} * kLanes, {at[3], at[2], at[1]}};
+    return {batch, at[0] * kLanes, {position(3), position(2), position(1)}};
   }
-  return {batch, at[3], {at[2], at[1], at[0]}};
+  return {batch, at[3], {position(2), position(1), position(0)}};
 }
 
 __device__ __forceinline__ std::int64_t WindowsThread() {

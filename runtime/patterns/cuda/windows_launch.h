@@ -42,6 +42,9 @@ struct WholeLaunch {
   /// How far apart the elements of a gather's result lie.
   std::int64_t output_step = 0;
   int sharing = 1;
+  /// How many elements a thread reduces at a time before it joins what they give to what it has: of
+  /// a sum of all in a row little would be left of the last ones.
+  std::int64_t run = 1;
   /// Whether neighbouring threads have neighbouring channels, and not neighbours of one.
   bool channels_first = false;
 };
