@@ -15,6 +15,24 @@ namespace {
 
 using cuda::Driver;
 
+const cuda::DeviceInfo& Open(int ordinal) {
+  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
+  Require(device.status());
+  return **device;
+}
+
+void Copy(const cuda::DeviceInfo& device, void* to, const void* from, std::size_t size) {
+  if (size == 0) {
+    return;
+  }
+  const cuda::CurrentDevice current(device);
+  Require(cuda::ToStatus(
+      Driver().cuMemcpyAsync(
+          reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), size, nullptr),
+      "copying"));
+  Require(cuda::ToStatus(Driver().cuStreamSynchronize(nullptr), "waiting for the device"));
+}
+
 class DeviceBlock final : public Memory {
  public:
   DeviceBlock(const cuda::DeviceInfo& device, std::size_t size) : device_(device), size_(size) {
@@ -36,29 +54,16 @@ class DeviceBlock final : public Memory {
   [[nodiscard]] std::byte* Address() override { return static_cast<std::byte*>(buffer_.data()); }
 
   void CopyIn(std::span<const std::byte> bytes) override {
-    Copy(Pointer(), reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
+    Copy(device_, buffer_.data(), bytes.data(), bytes.size());
   }
 
   [[nodiscard]] std::vector<std::byte> CopyOut() const override {
     std::vector<std::byte> bytes(size_);
-    Copy(reinterpret_cast<CUdeviceptr>(bytes.data()), Pointer(), size_);
+    Copy(device_, bytes.data(), buffer_.data(), size_);
     return bytes;
   }
 
  private:
-  [[nodiscard]] CUdeviceptr Pointer() const {
-    return reinterpret_cast<CUdeviceptr>(buffer_.data());
-  }
-
-  void Copy(CUdeviceptr to, CUdeviceptr from, std::size_t size) const {
-    if (size == 0) {
-      return;
-    }
-    const cuda::CurrentDevice current(device_);
-    Require(cuda::ToStatus(Driver().cuMemcpyAsync(to, from, size, nullptr), "copying"));
-    Require(cuda::ToStatus(Driver().cuStreamSynchronize(nullptr), "waiting for the device"));
-  }
-
   const cuda::DeviceInfo& device_;
   std::size_t size_;
   cuda::Buffer buffer_;
@@ -67,17 +72,30 @@ class DeviceBlock final : public Memory {
 }  // namespace
 
 std::unique_ptr<Memory> AllocateOnDevice(int ordinal, std::size_t size) {
-  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
-  Require(device.status());
-  return std::make_unique<DeviceBlock>(**device, size);
+  return std::make_unique<DeviceBlock>(Open(ordinal), size);
+}
+
+void CopyToDevice(int ordinal, std::byte* to, std::span<const std::byte> from) {
+  Copy(Open(ordinal), to, from.data(), from.size());
+}
+
+void CopyFromDevice(int ordinal, std::span<std::byte> to, const std::byte* from) {
+  Copy(Open(ordinal), to.data(), from, to.size());
+}
+
+std::size_t FreeOnDevice(int ordinal) {
+  const cuda::CurrentDevice current(Open(ordinal));
+  std::size_t free = 0;
+  std::size_t total = 0;
+  Require(cuda::ToStatus(Driver().cuMemGetInfo(&free, &total), "asking for free memory"));
+  return free;
 }
 
 void ForgetCallsOnDevice(int ordinal) {
-  const Result<const cuda::DeviceInfo*> device = cuda::DeviceInfo::Open(ordinal);
-  Require(device.status());
-  const cuda::CurrentDevice current(**device);
+  const cuda::DeviceInfo& device = Open(ordinal);
+  const cuda::CurrentDevice current(device);
   Require(cuda::ToStatus(Driver().cuStreamSynchronize(nullptr), "waiting for the device"));
-  cuda::ThreadState::OfThisThread(**device).call_graphs().Clear();
+  cuda::ThreadState::OfThisThread(device).call_graphs().Clear();
 }
 
 }  // namespace gradsmith::support
