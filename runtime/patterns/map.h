@@ -259,15 +259,16 @@ void SumMapped(
 }
 
 /// StoreMapSums writes the sums of neighbouring places, from the place-th on.
-template <typename T>
+template <typename Functor, typename T>
 void StoreMapSums(
     const MapSumTask& task,
     std::int64_t place,
     std::int64_t lanes,
     const double* sums) {
+  constexpr int kTensors = MapData<Functor, T>::kTensors;
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    std::array<std::int64_t, kMaxMapTensors> offsets{};
-    AddMapOffsets<kMaxMapTensors>(task.map, 0, task.place_rank, place + lane, &offsets);
+    std::array<std::int64_t, kTensors> offsets{};
+    AddMapOffsets<kTensors>(task.map, 0, task.place_rank, place + lane, &offsets);
     static_cast<T*>(task.map.tensors[task.tensor])[offsets[task.tensor]] = Convert<T>(sums[lane]);
   }
 }
@@ -297,13 +298,14 @@ void MapSums(const Context& context, const MapSumTask& task) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t block = unit / pieces;
       const std::int64_t first = unit % pieces * piece;
-      std::array<double, kMapSumLanes> own{};
-      double* const sums = pieces > 1 ? parts.data() + (unit * lanes) : own.data();
+      double own[kMapSumLanes];
+      double* const sums = pieces > 1 ? parts.data() + (unit * lanes) : own;
+      std::fill_n(sums, lanes, 0.0);
       SumMapped<Functor, T>(
           task, map, place_of(block), lanes_of(block), first, std::min(first + piece, task.terms),
           sums);
       if (pieces == 1) {
-        StoreMapSums<T>(task, place_of(block), lanes_of(block), sums);
+        StoreMapSums<Functor, T>(task, place_of(block), lanes_of(block), sums);
       }
     }
   });
@@ -315,7 +317,7 @@ void MapSums(const Context& context, const MapSumTask& task) {
             parts[static_cast<std::size_t>(((block * pieces + part) * lanes) + lane)];
       }
     }
-    StoreMapSums<T>(task, place_of(block), lanes_of(block), sums.data());
+    StoreMapSums<Functor, T>(task, place_of(block), lanes_of(block), sums.data());
   }
 }
 

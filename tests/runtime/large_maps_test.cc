@@ -39,7 +39,7 @@ class LargeMapsTest : public LargeTensorsTest {
 
 TEST_P(LargeMapsTest, DenseTensors) {
   constexpr std::int64_t kMany = kTwoToThe31 + 8195;
-  if (const std::string why = WhyTooLarge(2 * 2 * kMany); !why.empty()) {
+  if (const std::string why = WhyTooLarge(4 * kMany); !why.empty()) {
     GTEST_SKIP() << why;
   }
   const std::vector<double> of_dy = Multiples(kPeriod, 8);

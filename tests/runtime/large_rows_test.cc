@@ -86,7 +86,7 @@ TEST_P(LargeRowsTest, RowsOfOneElement) {
 
 TEST_P(LargeRowsTest, OneRow) {
   constexpr std::int64_t kMany = kRepeats * kPeriod;
-  if (const std::string why = WhyTooLarge(2 * 2 * kMany); !why.empty()) {
+  if (const std::string why = WhyTooLarge(4 * kMany); !why.empty()) {
     GTEST_SKIP() << why;
   }
   Values of_dy = Multiples(kPeriod, 64, 0.0625);
@@ -129,7 +129,7 @@ TEST_P(LargeRowsTest, LongRowsBesideEachOther) {
 /// Rows of three elements, each far from the others.
 TEST_P(LargeRowsTest, RowsAcrossMemory) {
   constexpr std::int64_t kRows = kTwoToThe31 / 3 + 4099;
-  if (const std::string why = WhyTooLarge(2 * 3 * kRows); !why.empty()) {
+  if (const std::string why = WhyTooLarge(6 * kRows); !why.empty()) {
     GTEST_SKIP() << why;
   }
   const Values of_dy = Multiples(kPeriod, 8);

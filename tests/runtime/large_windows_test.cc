@@ -112,7 +112,7 @@ TEST_P(LargeWindowsTest, MaxPoolGradFromIndices) {
 }
 
 TEST_P(LargeWindowsTest, MaxPoolGradFromMaxima) {
-  if (const std::string why = WhyTooLarge(2 * 2 * kAll * kTaps + 2 * 2 * kAll); !why.empty()) {
+  if (const std::string why = WhyTooLarge(4 * kAll * (kTaps + 1)); !why.empty()) {
     GTEST_SKIP() << why;
   }
   const Values of_x = Multiples(kPeriod, 900);
@@ -236,7 +236,7 @@ TEST_P(LargeWindowsTest, AveragePoolGradOfChannelsLast) {
 /// One window holds all: its largest element is the last.
 TEST_P(LargeWindowsTest, MaxPoolOfAll) {
   constexpr std::int64_t kMany = kTwoToThe31 + 8195;
-  if (const std::string why = WhyTooLarge(2 * 2 * kMany); !why.empty()) {
+  if (const std::string why = WhyTooLarge(4 * kMany); !why.empty()) {
     GTEST_SKIP() << why;
   }
   support::LargeMemory X = Memory(kHalf, kMany);
@@ -299,7 +299,7 @@ class LargePlanesTest : public LargeTensorsTest {
       std::string_view op,
       const std::function<std::vector<ConstTensorRef>(const TensorRef&)>& inputs) {
     const std::int64_t many = NumElements(dims);
-    if (const std::string why = WhyTooLarge(2 * 2 * many); !why.empty()) {
+    if (const std::string why = WhyTooLarge(4 * many); !why.empty()) {
       GTEST_SKIP() << why;
     }
     const Values values = Multiples(kPeriod, 900);
