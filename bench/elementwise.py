@@ -60,6 +60,27 @@ GATED = {
 }
 
 
+# PRelu's slope is one of each channel; PyTorch's gradient of it is summed by a second kernel.
+PRELU_SHAPES = [((32, 256, 56, 56), False), ((32, 256, 56, 56), True), ((8192, 4096), False), ((7, 33, 55, 57), False)]
+
+
+def of_slopes(dy: Any, x: Any, slope: Any, dx: Any, dslope: Any) -> Any:
+    return gradsmith.prelu_grad(dy, x, slope, out={"dX": dx, "dSlope": dslope})
+
+
+def of_slopes_in_torch(dy: Any, x: Any, slope: Any, _dx: Any, dslope: Any) -> None:
+    _, products = backward._prelu_kernel_backward(dy, x, slope)
+    torch.sum(products, [0, *range(2, x.dim())], keepdim=True, out=dslope.unsqueeze(0))
+
+
+def with_slopes(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
+    """A slope of the channels' dims, so that it is broadcast: (C, 1, 1)."""
+    order = torch.channels_last if channels_last else torch.contiguous_format
+    dy, x, dx = (torch.randn(dims, device="cuda").to(dtype).to(memory_format=order) for _ in range(3))
+    slope, dslope = (torch.rand(dims[1], *[1] * (len(dims) - 2), device="cuda").to(dtype) for _ in range(2))
+    return dy, x, slope, dx, dslope
+
+
 def of_bias(op: str, dy: Any, x: Any, bias: Any, dx: Any, dbias: Any) -> Any:
     return BIASED[op][0](dy, x, bias, out={"dA": dx, "dB": dbias})
 
@@ -140,6 +161,11 @@ def cases() -> Iterator[Case]:
                     partial(bytes_of, (0, 1, 2)),
                 )
     for type_name, dtype in TYPES.items():
+        for dims, channels_last in PRELU_SHAPES:
+            name = "x".join(map(str, dims)) + (" NHWC" if channels_last else "")
+            draw = partial(with_slopes, dims, channels_last, dtype)
+            peers = {"torch": of_slopes_in_torch}
+            yield Case("PReluGrad", type_name, name, of_slopes, peers, draw, partial(bytes_of, (0, 1, 2, 3, 4)))
         yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch), biased, type_name)
         yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch), gated, type_name)
         for dims in GATED_SHAPES:

@@ -1,6 +1,7 @@
-"""Gradients of pooling beside PyTorch's on one GPU: python bench/pooling.py [--only EXPRESSION] [--json FILE]
+"""Pooling and its gradients beside PyTorch's on one GPU: python bench/pooling.py [--only EXPRESSION] [--json FILE]
 
-Bytes are those of every input read once, indices of 64 bits among them, and of the output written once.
+Bytes are those of every input read once, indices of 64 bits among them, and of every output written once. The peer of
+global pooling is PyTorch's adaptive pooling to one element.
 """
 
 from __future__ import annotations
@@ -18,16 +19,26 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Shape:
-    """X, and square windows over it."""
+    """X, and windows over it that are alike along all axes."""
 
-    dims: tuple[int, int, int, int]
+    dims: tuple[int, ...]
     size: int
     stride: int
     pad: int
 
     @property
+    def rank(self) -> int:
+        return len(self.dims) - 2
+
+    @property
+    def windows(self) -> tuple[list[int], list[int], list[int]]:
+        """Sizes, steps and pads as PyTorch takes them."""
+        return [self.size] * self.rank, [self.stride] * self.rank, [self.pad] * self.rank
+
+    @property
     def attributes(self) -> dict[str, Any]:
-        return {"kernel_shape": [self.size] * 2, "strides": [self.stride] * 2, "pads": [self.pad] * 4}
+        sizes, strides, pads = self.windows
+        return {"kernel_shape": sizes, "strides": strides, "pads": pads * 2}
 
     @property
     def name(self) -> str:
@@ -39,53 +50,121 @@ SHAPES = [
     Shape((64, 256, 56, 56), 2, 2, 0),
     Shape((64, 192, 35, 35), 3, 1, 1),
     Shape((128, 2048, 7, 7), 7, 7, 0),
+    Shape((16, 64, 32, 56, 56), 2, 2, 0),
+    Shape((8, 192, 16, 28, 28), 3, 1, 1),
 ]
-# Which of the tensors that a call takes an operator reads and writes.
-OPERATORS = {"MaxPoolGrad": (0, 3, 5), "MaxPoolXYGrad": (0, 1, 2, 5), "AveragePoolGrad": (0, 5)}
+GLOBAL_SHAPES: list[tuple[int, ...]] = [(128, 2048, 7, 7), (64, 256, 56, 56), (16, 512, 8, 14, 14)]
+# Which of the tensors that a call takes an operator reads and writes: dY, X, Y, Indices, PyTorch's indices and dX.
+OPERATORS = {
+    "MaxPool": (1, 2, 3),
+    "MaxPoolGrad": (0, 3, 5),
+    "MaxPoolXYGrad": (0, 1, 2, 5),
+    "AveragePool": (1, 2),
+    "AveragePoolGrad": (0, 5),
+}
+GLOBAL_OPERATORS = {
+    "GlobalMaxPool": (1, 2),
+    "GlobalMaxPoolGrad": (0, 1, 2, 5),
+    "GlobalAveragePool": (1, 2),
+    "GlobalAveragePoolGrad": (0, 5),
+}
+
+aten = torch.ops.aten
 
 
-def calls(op: str, shape: Shape) -> tuple[Call, Call]:
-    """Ours and PyTorch's; both take dY, X, Y, Indices, PyTorch's indices and dX."""
-    at, window = shape.attributes, ([shape.size] * 2, [shape.stride] * 2, [shape.pad] * 2)
-    backward = torch.ops.aten
+def of_rank(name: str, rank: int) -> Any:
+    return getattr(aten, name.replace("#", str(rank)))
+
+
+def peer_of(op: str, shape: Shape) -> Call:
+    windows, rank, ones = shape.windows, shape.rank, [1] * shape.rank
+    if op == "AveragePool":
+        forward = of_rank("avg_pool#d", rank)
+        return lambda dy, x, y, i, t, dx: forward(x, *windows)
     if op == "AveragePoolGrad":
-        return (
-            lambda dy, x, y, i, t, dx: gradsmith.average_pool_grad(dy, x, **at, out={"dX": dx}),
-            lambda dy, x, y, i, t, dx: backward.avg_pool2d_backward(dy, x, *window, False, False, None),
-        )
+        average = of_rank("avg_pool#d_backward", rank)
+        return lambda dy, x, y, i, t, dx: average(dy, x, *windows, False, False, None)
+    if op == "MaxPool":
+        pool = of_rank("max_pool#d_with_indices", rank)
+        return lambda dy, x, y, i, t, dx: pool(x, *windows)
+    backward = of_rank("max_pool#d_with_indices_backward", rank)
+    return lambda dy, x, y, i, t, dx: backward(dy, x, *windows, ones, False, t)
 
-    def peer(dy: Any, x: Any, y: Any, i: Any, t: Any, dx: Any) -> Any:
-        return backward.max_pool2d_with_indices_backward(dy, x, *window, [1, 1], False, t)
 
-    if op == "MaxPoolGrad":
-        return (lambda dy, x, y, i, t, dx: gradsmith.max_pool_grad(dy, i, **at, out={"dX": dx})), peer
-    return (lambda dy, x, y, i, t, dx: gradsmith.max_pool_xy_grad(dy, x, y, **at, out={"dX": dx})), peer
+def ours_of(op: str, shape: Shape) -> Call:
+    at = shape.attributes
+    calls: dict[str, Call] = {
+        "MaxPool": lambda dy, x, y, i, t, dx: gradsmith.max_pool(x, **at, out={"Y": y, "Indices": i}),
+        "MaxPoolGrad": lambda dy, x, y, i, t, dx: gradsmith.max_pool_grad(dy, i, **at, out={"dX": dx}),
+        "MaxPoolXYGrad": lambda dy, x, y, i, t, dx: gradsmith.max_pool_xy_grad(dy, x, y, **at, out={"dX": dx}),
+        "AveragePool": lambda dy, x, y, i, t, dx: gradsmith.average_pool(x, **at, out={"Y": y}),
+        "AveragePoolGrad": lambda dy, x, y, i, t, dx: gradsmith.average_pool_grad(dy, x, **at, out={"dX": dx}),
+    }
+    return calls[op]
+
+
+def global_peer_of(op: str, rank: int) -> Call:
+    one = [1] * rank
+    if op == "GlobalAveragePool":
+        average = of_rank("adaptive_avg_pool#d", rank)
+        return lambda dy, x, y, i, t, dx: average(x, one)
+    if op == "GlobalAveragePoolGrad":
+        backward = of_rank("_adaptive_avg_pool#d_backward", rank)
+        return lambda dy, x, y, i, t, dx: backward(dy, x)
+    if op == "GlobalMaxPool":
+        pool = of_rank("adaptive_max_pool#d", rank)
+        return lambda dy, x, y, i, t, dx: pool(x, one)
+    of_max = of_rank("adaptive_max_pool#d_backward", rank)
+    return lambda dy, x, y, i, t, dx: of_max(dy, x, t)
+
+
+GLOBAL_OURS: dict[str, Call] = {
+    "GlobalMaxPool": lambda dy, x, y, i, t, dx: gradsmith.global_max_pool(x, out={"Y": y}),
+    "GlobalMaxPoolGrad": lambda dy, x, y, i, t, dx: gradsmith.global_max_pool_grad(dy, x, y, out={"dX": dx}),
+    "GlobalAveragePool": lambda dy, x, y, i, t, dx: gradsmith.global_average_pool(x, out={"Y": y}),
+    "GlobalAveragePoolGrad": lambda dy, x, y, i, t, dx: gradsmith.global_average_pool_grad(dy, x, out={"dX": dx}),
+}
+
+
+def random(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> Any:
+    last = torch.channels_last if len(dims) == 4 else torch.channels_last_3d
+    return (
+        torch.randn(dims, device="cuda").to(dtype).to(memory_format=last if channels_last else torch.contiguous_format)
+    )
 
 
 def tensors(shape: Shape, channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
-    order = torch.channels_last if channels_last else torch.contiguous_format
-    x = torch.randn(shape.dims, device="cuda").to(dtype).to(memory_format=order)
-    y, indices = functional.max_pool2d(x, shape.size, shape.stride, shape.pad, return_indices=True)
+    x = random(shape.dims, channels_last, dtype)
+    pool = functional.max_pool2d if shape.rank == 2 else functional.max_pool3d
+    y, indices = pool(x, *shape.windows, return_indices=True)
     dy = torch.randn_like(y)
     ours = gradsmith.max_pool(x, **shape.attributes).Indices
     return dy, x, y, ours, indices, torch.zeros_like(x)
 
 
+def global_tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
+    x = random(dims, channels_last, dtype)
+    pool = functional.adaptive_max_pool2d if len(dims) == 4 else functional.adaptive_max_pool3d
+    y, indices = pool(x, 1, return_indices=True)
+    return torch.randn_like(y), x, y, None, indices, torch.zeros_like(x)
+
+
 def cases() -> Iterator[Case]:
     for type_name, dtype in TYPES.items():
-        for shape in SHAPES:
-            for channels_last in (False, True):
+        for channels_last in (False, True):
+            layout = " NHWC" if channels_last else ""
+            for shape in SHAPES:
                 for op, moved in OPERATORS.items():
-                    ours, peer = calls(op, shape)
-                    yield Case(
-                        op,
-                        type_name,
-                        shape.name + (" NHWC" if channels_last else ""),
-                        ours,
-                        {"torch": peer},
-                        partial(tensors, shape, channels_last, dtype),
-                        partial(bytes_of, moved),
-                    )
+                    peers = {"torch": peer_of(op, shape)}
+                    draw = partial(tensors, shape, channels_last, dtype)
+                    size = partial(bytes_of, moved)
+                    yield Case(op, type_name, shape.name + layout, ours_of(op, shape), peers, draw, size)
+            for dims in GLOBAL_SHAPES:
+                name = "x".join(map(str, dims)) + layout
+                for op, moved in GLOBAL_OPERATORS.items():
+                    peers = {"torch": global_peer_of(op, len(dims) - 2)}
+                    draw = partial(global_tensors, dims, channels_last, dtype)
+                    yield Case(op, type_name, name, GLOBAL_OURS[op], peers, draw, partial(bytes_of, moved))
 
 
 if __name__ == "__main__":
