@@ -22,8 +22,8 @@ own::ForwardFinish MakeForwardFinish(
     const BatchNormalization::Outputs& outputs,
     const own::Plan& plan);
 
-/// MakeBackwardFinish returns what a gradient finishes with; `products` says whether dX or dScale is
-/// wanted, or ReLU follows.
+/// MakeBackwardFinish returns what a gradient finishes with; `products` says whether dX or dScale
+/// is wanted, or ReLU follows.
 own::BackwardFinish MakeBackwardFinish(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,

@@ -66,8 +66,7 @@ int ThreadsOfBlock(std::int64_t elements, std::int64_t blocks) {
 }
 
 /// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
-Result<CUkernel>
-FindHeld(const cuda::DeviceInfo& device, Activation activation, DataType type) {
+Result<CUkernel> FindHeld(const cuda::DeviceInfo& device, Activation activation, DataType type) {
   static auto& mutex = *new std::mutex;
   static auto& known = *new std::map<std::tuple<int, Activation, DataType>, CUkernel>;
   const std::tuple key(device.ordinal(), activation, type);
@@ -131,8 +130,7 @@ Status HeldBackward(
     return {StatusCode::kUnsupported, "a block does not hold the samples of a channel"};
   }
   const Activation activation = ActivationOf(inputs);
-  const bool products =
-      activation != Activation::kNone || dX.present || IsPresent(outputs.dScale);
+  const bool products = activation != Activation::kNone || dX.present || IsPresent(outputs.dScale);
   if (!products && !IsPresent(outputs.dBias)) {
     return {};
   }

@@ -31,7 +31,8 @@ bool IsSlow(const Task& task, const std::string& engine);
 /// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what
 /// is naive; and in half and bf16 algorithm 0 of the legacy API, which does without tensor cores
 /// (15 s for 4e12 products that others take 12 ms for); and for dX, where steps are large, its
-/// algorithm 1 and engine 1, which multiply each step's zeros (patches of 14x14: 12 s, others 7 ms).
+/// algorithm 1 and engine 1, which multiply each step's zeros (patches of 14x14: 12 s, others 7
+/// ms).
 bool IsEndless(const Task& task, const std::string& engine);
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours, to which its

@@ -10,8 +10,7 @@ namespace gradsmith::batch_norm {
 namespace {
 
 ConstTensorRef Tensor(DataType type, const Dims& dims, bool channels_last) {
-  return {
-      type, nullptr, dims, channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims)};
+  return {type, nullptr, dims, channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims)};
 }
 
 std::optional<HeldShape> ShapeOf(DataType type, const Dims& dims, bool channels_last = false) {

@@ -53,9 +53,8 @@ struct Wanted {
 /// channel's samples. A forward has one kind of kernels.
 enum class Kernels : unsigned char { kOwn, kHeld };
 
-class BatchNormOwnTest
-    : public cuda::GpuTest,
-      public testing::WithParamInterface<std::tuple<Activation, Kernels>> {
+class BatchNormOwnTest : public cuda::GpuTest,
+                         public testing::WithParamInterface<std::tuple<Activation, Kernels>> {
  protected:
   [[nodiscard]] static Activation activation() { return std::get<Activation>(GetParam()); }
   [[nodiscard]] static bool of_held() { return std::get<Kernels>(GetParam()) == Kernels::kHeld; }

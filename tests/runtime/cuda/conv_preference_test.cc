@@ -104,8 +104,8 @@ TEST(Preference, WhatMayTakeSecondsIsALastResort) {
 TEST(Preference, GradientsOfPatchesThatMultiplyZerosAreEndless) {
   const Layer patches = {"siglip_patch_14", 64, 3, 1152, 1, {378, 378}, 14, 14};
   const Layer small = {"patch_4", 128, 3, 96, 1, {224, 224}, 4, 4};
-  const auto is_endless = [](const Layer& layer, Primitive primitive, DataType type,
-                             Layout layout, const std::string& engine) {
+  const auto is_endless = [](const Layer& layer, Primitive primitive, DataType type, Layout layout,
+                             const std::string& engine) {
     return IsEndless(TaskOf(layer, primitive, type, layout), engine);
   };
   constexpr auto kData = Primitive::kBackwardData;

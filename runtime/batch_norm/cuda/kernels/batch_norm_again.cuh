@@ -188,8 +188,7 @@ struct TermsAgain {
     const double unit = units.of_deviation;
     const double deviation = fma(x, unit, -pivot * unit);
     dy *= units.of_gradient;
-    if (relu &&
-        fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
+    if (relu && fma(deviation, gate.factor, gate.shift) <= 0) {  // as the map decides, bit for bit
       dy = 0;
     }
     totals->first += dy;

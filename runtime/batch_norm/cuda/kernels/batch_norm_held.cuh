@@ -20,8 +20,12 @@ using HeldSums = double[2][kHeldThreads / kWarp][kMostHeldChannels];
 /// Combines what the block's threads have of each channel; the channels' first threads, those of
 /// the first warp, get it. `sums` must have been read by all since it was last written.
 template <typename Combine>
-__device__ __forceinline__ void
-CombineThreads(int channels, HeldSums& sums, const Combine& combine, double* first, double* second) {
+__device__ __forceinline__ void CombineThreads(
+    int channels,
+    HeldSums& sums,
+    const Combine& combine,
+    double* first,
+    double* second) {
   for (int distance = kWarp / 2; distance >= channels; distance /= 2) {
     *first = combine(*first, __shfl_down_sync(0xFFFFFFFFU, *first, distance));
     *second = combine(*second, __shfl_down_sync(0xFFFFFFFFU, *second, distance));
@@ -104,8 +108,8 @@ class HeldElements {
 
   /// Loads all and calls visit(dy, x) for each. X counts for dX and dScale alone.
   template <typename Use>
-  __device__ __forceinline__ void
-  Load(const Operands& operands, bool products, const Use& visit) const {
+  __device__ __forceinline__ void Load(const Operands& operands, bool products, const Use& visit)
+      const {
     const T* const all_dy = At<const T>(operands.dY, channel_ * operands.dY.channel_stride);
     const T* const all_x = At<const T>(operands.X, channel_ * operands.X.channel_stride);
     T* to = memory_;
@@ -160,7 +164,8 @@ class HeldElements {
 
  private:
   /// Of a sample of channel 0.
-  __device__ __forceinline__ std::int64_t Offset(const Operand& operand, std::uint32_t sample) const {
+  __device__ __forceinline__ std::int64_t Offset(const Operand& operand, std::uint32_t sample)
+      const {
     const std::uint32_t row = cuda::Divide(sample, held_.inner);
     return row * operand.strides[kInner - 1] +
            (sample - row * held_.inner.divisor) * operand.strides[kInner];
@@ -231,9 +236,8 @@ __device__ __noinline__ void SumHeldAgain(
   if (scratch.again[x]) {
     const TermsAgain terms =
         p.products ? again.TermsOf(elements.channel(), share.units) : TermsAgain{share.units};
-    elements.Visit([&](T dy, T x_value) {
-      terms.Add(Convert<double>(dy), Convert<double>(x_value), &share);
-    });
+    elements.Visit(
+        [&](T dy, T x_value) { terms.Add(Convert<double>(dy), Convert<double>(x_value), &share); });
   }
   CombineThreads(held.channels, scratch.sums, Add, &share.first, &share.second);
   if (is_better) {
