@@ -11,9 +11,9 @@
 
 namespace gradsmith::conv {
 
-/// kSearchRevision is the family's: what remembered choices of convolutions rely on
-/// (FamilyOnCuda::revision says what raises it), on CUDA and on the CPU.
-inline constexpr int kSearchRevision = 2;
+/// kRevision is the family's: what remembered choices of convolutions rely on, on CUDA and on the
+/// CPU. FamilyOnCuda::revision says what raises it.
+inline constexpr int kRevision = 3;
 
 /// Primitive says which of a convolution's three tensors is computed from the other two.
 enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };

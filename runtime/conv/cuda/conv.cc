@@ -113,7 +113,7 @@ class CallOutputs {
     ready.key = {};
     AddTo(task, &ready.key);
     cuda::AddPolicy(
-        call_.context, cuda::OriginOf(call_.device, kSearchRevision), task.problem.type,
+        call_.context, cuda::OriginOf(call_.device, kRevision), task.problem.type,
         &ready.key);
     const Result<internal::Plan*> plan = cuda::FindPlan(
         call_.context, call_.device, task.problem.type, ready.key,

@@ -74,7 +74,7 @@ Status RunPrimitive(
   const int threads = ThreadsOf(context, task);
   internal::ProblemKey key;
   AddTo(task, &key);
-  cpu::AddPolicy(context, problem.type, kSearchRevision, &key);
+  cpu::AddPolicy(context, problem.type, kRevision, &key);
   key.Add(onednn::Fingerprint());
   // Our own kernels take all of the context's, oneDNN's perhaps fewer.
   key.Add(context.threads());

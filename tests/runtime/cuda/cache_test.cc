@@ -216,7 +216,7 @@ TEST_F(CudaCache, ChoicesOfOtherOriginsAreLeftAlone) {
   EXPECT_EQ(Child(SearchMode::kHeuristic, "first").Number("warnings"), 0);
   const std::vector<StoredDecision> mine = Decisions();
   ASSERT_EQ(mine.size(), 2U) << Read();
-  const Origin origin = OriginOf(device(), conv::kSearchRevision);
+  const Origin origin = OriginOf(device(), conv::kRevision);
   for (std::int64_t Origin::*part : {&Origin::device, &Origin::cudnn, &Origin::search}) {
     Origin other = origin;
     other.*part += 1;

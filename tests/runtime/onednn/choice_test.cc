@@ -143,10 +143,10 @@ TEST(CpuChoice, IsOfThisSearch) {
   Call call;
   ExpectRight(call, *Counted(path).context);
   internal::ProblemKey word;
-  word.Add(internal::SearchFingerprint(conv::kSearchRevision));
+  word.Add(internal::SearchFingerprint(conv::kRevision));
   internal::ProblemKey of_another;
   of_another.Add(
-      internal::SearchFingerprint("0.0.1", internal::kSearchRevision, conv::kSearchRevision));
+      internal::SearchFingerprint("0.0.1", internal::kSearchRevision, conv::kRevision));
   std::vector<std::string> warnings;
   std::vector<internal::StoredDecision> decisions = internal::DecisionFile(path).Read(&warnings);
   ASSERT_EQ(decisions.size(), 2U);
