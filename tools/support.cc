@@ -133,7 +133,7 @@ CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph,
   Engines count;
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const Result<std::vector<internal::Candidate>> candidates =
-        cuda::ListEngines(target, graph, mode, type, "");
+        cuda::ListEngines(target, graph, mode, type);
     if (!candidates.ok()) {
       return candidates.status();
     }

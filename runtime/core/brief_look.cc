@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/candidate_name.h"
 #include "core/candidate_trial.h"
 #include "core/race.h"
 #include "core/stopwatch.h"
@@ -210,16 +209,11 @@ class BriefLook {
   /// The first choice is one of its form.
   [[nodiscard]] std::vector<std::string> OfOtherForms() const {
     QuickestOfForms forms;
-    forms.Note(FormOf(first_.id), first_.id, first_.milliseconds);
+    forms.Note(first_.id, first_.milliseconds);
     for (const Timed& timed : timed_) {
-      forms.Note(timed.candidate.form, timed.candidate.id, timed.milliseconds);
+      forms.Note(timed.candidate.id, timed.milliseconds);
     }
-    const Decision& taken = selected_->decision;
-    return forms.Others(FormOf(taken.id), taken.milliseconds);
-  }
-
-  static std::string FormOf(const std::string& id) {
-    return std::string(CandidateName::Parse(id).form);
+    return forms.Others(selected_->decision);
   }
 
   /// By less it is chance, and what heuristics put first is the better guess.

@@ -42,16 +42,13 @@ struct CandidateNotes {
 
 /// Candidate is one way to compute a problem, not built yet.
 struct Candidate {
-  /// Source, engine and knobs, for example "graph/engine 67/2=1,5=0": names the candidate to the
-  /// user and is all that it takes to build it again.
+  /// A CandidateName (candidate_name.h), for example "graph/engine 67/2=1,5=0": names the candidate
+  /// to the user and is all that it takes to build it again.
   std::string id;
   /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
   std::string engine;
   CandidateNotes notes = {};
   std::size_t workspace = 0;
-  /// In what form the operands meet the engine, where that takes copies: those who need the same
-  /// ones can share them.
-  std::string form = {};
 };
 
 /// Rejection says why a candidate was not taken.

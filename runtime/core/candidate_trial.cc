@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/candidate_name.h"
+
 namespace gradsmith::internal {
 
 namespace {
@@ -110,18 +112,19 @@ bool TakeIfRight(
   return true;
 }
 
-void QuickestOfForms::Note(const std::string& form, const std::string& id, double milliseconds) {
-  const auto [place, is_new] = of_forms_.try_emplace(form, milliseconds, id);
+void QuickestOfForms::Note(const std::string& id, double milliseconds) {
+  const auto [place, is_new] = of_forms_.try_emplace(FormOf(id), milliseconds, id);
   if (!is_new && milliseconds < place->second.first) {
     place->second = {milliseconds, id};
   }
 }
 
-std::vector<std::string> QuickestOfForms::Others(const std::string& best_form, double best) const {
+std::vector<std::string> QuickestOfForms::Others(const Decision& best) const {
   constexpr double kFarBehind = 2;
+  const std::string best_form = FormOf(best.id);
   std::vector<std::string> ids;
   for (const auto& [form, quickest] : of_forms_) {
-    if (form != best_form && quickest.first < kFarBehind * best) {
+    if (form != best_form && quickest.first < kFarBehind * best.milliseconds) {
       ids.push_back(quickest.second);
     }
   }

@@ -56,12 +56,13 @@ bool TakeIfRight(
 /// QuickestOfForms keeps the quickest candidate of each form that operands meet engines in.
 class QuickestOfForms {
  public:
-  void Note(const std::string& form, const std::string& id, double milliseconds);
+  void Note(const std::string& id, double milliseconds);
 
   /// The ids of those in other forms than the best candidate's that are not far behind it.
-  [[nodiscard]] std::vector<std::string> Others(const std::string& best_form, double best) const;
+  [[nodiscard]] std::vector<std::string> Others(const Decision& best) const;
 
  private:
+  /// By FormOf.
   std::map<std::string, std::pair<double, std::string>> of_forms_;
 };
 

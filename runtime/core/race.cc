@@ -167,8 +167,7 @@ void Race::Run(const std::vector<Candidate>& candidates) {
     const double milliseconds = TryOne(space_, candidate, policy_, best_);
     const bool is_rejected = best_->rejections.size() > rejected;
     if (milliseconds > 0 && !is_rejected) {
-      forms_.Note(candidate.form, candidate.id, milliseconds);
-      best_form_ = best_->decision.id == candidate.id ? candidate.form : best_form_;
+      forms_.Note(candidate.id, milliseconds);
     }
     if (IsHopeless(milliseconds, BestTime(*best_))) {
       hopeless_.push_back(candidate.engine);

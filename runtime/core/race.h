@@ -34,7 +34,7 @@ class Race {
 
   /// The quickest of each form, the best candidate's and those far behind left out.
   [[nodiscard]] std::vector<std::string> OfOtherForms() const {
-    return forms_.Others(best_form_, best_->decision.milliseconds);
+    return forms_.Others(best_->decision);
   }
 
  private:
@@ -49,7 +49,6 @@ class Race {
   /// Engines of which neither other knobs nor detours are tried.
   std::vector<std::string> hopeless_;
   QuickestOfForms forms_;
-  std::string best_form_;
 };
 
 }  // namespace gradsmith::internal

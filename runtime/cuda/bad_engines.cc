@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "core/candidate_name.h"
 #include "core/warning.h"
 #include "cuda/cudnn.h"
 
@@ -87,9 +86,10 @@ bool IsKnownBad(const std::string& operation, const std::string& engine, int spa
   return Holds(BuiltIn(), operation, engine, rank) || Holds(OfUser(), operation, engine, rank);
 }
 
-Status CheckEngine(const std::string& operation, const std::string& id, int spatial_rank) {
-  return IsKnownBad(operation, internal::CandidateName::Parse(id).Engine(), spatial_rank)
-             ? Unsupported("'" + id + "' is known to be bad in " + CudnnVersionText())
+Status
+CheckEngine(const std::string& operation, const internal::KernelName& kernel, int spatial_rank) {
+  return IsKnownBad(operation, kernel.Engine(), spatial_rank)
+             ? Unsupported("'" + kernel.Kernel() + "' is known to be bad in " + CudnnVersionText())
              : Status();
 }
 

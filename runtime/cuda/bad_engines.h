@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/candidate_name.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::cuda {
@@ -16,9 +17,10 @@ namespace gradsmith::cuda {
 /// for example "backward-data graph/23 3 90000 99999". A line that cannot be read is warned of.
 bool IsKnownBad(const std::string& operation, const std::string& engine, int spatial_rank);
 
-/// CheckEngine is an error where IsKnownBad of a candidate's engine: what is remembered may have
+/// CheckEngine is an error where IsKnownBad of a kernel's engine: what is remembered may have
 /// become known since.
-Status CheckEngine(const std::string& operation, const std::string& id, int spatial_rank);
+Status
+CheckEngine(const std::string& operation, const internal::KernelName& kernel, int spatial_rank);
 
 }  // namespace gradsmith::cuda
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/candidate_name.h"
+
 namespace gradsmith::cuda {
 
 namespace {
@@ -82,8 +84,7 @@ Result<EngineChoice> ReadChoice(const Descriptor& config, const Descriptor& engi
   return choice;
 }
 
-Result<Candidate>
-ReadCandidate(const Descriptor& config, DataType type, const std::string& prefix) {
+Result<Candidate> ReadCandidate(const Descriptor& config, DataType type) {
   const Result<Descriptor> engine =
       config.Child(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   if (!engine.ok()) {
@@ -94,8 +95,8 @@ ReadCandidate(const Descriptor& config, DataType type, const std::string& prefix
     return choice.status();
   }
   Candidate candidate;
-  candidate.id = prefix + choice->Text();
-  candidate.engine = prefix + std::to_string(choice->engine);
+  candidate.id = choice->Text();
+  candidate.engine = std::to_string(choice->engine);
   candidate.notes = ToNotes(
       engine->Integers(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE),
       engine->Integers(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE), type);
@@ -256,34 +257,19 @@ std::string EngineChoice::Text() const {
 }
 
 Result<EngineChoice> EngineChoice::Parse(const std::string& text) {
-  constexpr std::string_view kStart = "engine ";
   const Status malformed = InvalidArgument("'" + text + "' is not an engine with its knobs");
-  if (!text.starts_with(kStart)) {
-    return malformed;
-  }
-  std::string_view rest = std::string_view(text).substr(kStart.size());
-  const auto number = [&rest](std::int64_t* value) {
-    const auto end = std::from_chars(rest.data(), rest.data() + rest.size(), *value);
-    rest.remove_prefix(end.ptr - rest.data());
-    return end.ec == std::errc();
-  };
-  const auto skip = [&rest](char character) {
-    const bool there = rest.starts_with(character);
-    rest.remove_prefix(there ? 1 : 0);
-    return there;
-  };
+  std::string_view rest = text;
   EngineChoice choice;
-  if (!number(&choice.engine)) {
+  if (!internal::TakeNumber(&rest, "engine ", &choice.engine)) {
     return malformed;
   }
-  char separator = '/';
   while (!rest.empty()) {
     std::pair<std::int64_t, std::int64_t> knob;
-    if (!skip(separator) || !number(&knob.first) || !skip('=') || !number(&knob.second)) {
+    if (!internal::TakeNumber(&rest, choice.knobs.empty() ? "/" : ",", &knob.first) ||
+        !internal::TakeNumber(&rest, "=", &knob.second)) {
       return malformed;
     }
     choice.knobs.push_back(knob);
-    separator = ',';
   }
   return choice;
 }
@@ -292,8 +278,7 @@ Result<std::vector<Candidate>> ListEngines(
     const GraphTarget& target,
     const OperationGraph& graph,
     cudnnBackendHeurMode_t mode,
-    DataType type,
-    const std::string& prefix) {
+    DataType type) {
   DescriptorBuilder builder(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "cuDNN's heuristics");
   builder.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.graph)
       .SetRaw(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
@@ -316,7 +301,7 @@ Result<std::vector<Candidate>> ListEngines(
     return configs.status();
   }
   for (const Descriptor& config : *configs) {
-    Result<Candidate> candidate = ReadCandidate(config, type, prefix);
+    Result<Candidate> candidate = ReadCandidate(config, type);
     if (!candidate.ok()) {
       return candidate.status();
     }

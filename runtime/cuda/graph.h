@@ -84,14 +84,13 @@ using EngineNotes = Result<std::vector<std::int64_t>>;
 internal::CandidateNotes
 ToNotes(const EngineNotes& numerical, const EngineNotes& behavior, DataType type);
 
-/// ListEngines returns what a heuristic of cuDNN offers, best first, each id with `prefix` before
-/// it. An empty list is an answer. TF32 is noted where `type` is float.
+/// ListEngines returns what a heuristic of cuDNN offers, best first. An id is an EngineChoice's
+/// text, an engine its number. An empty list is an answer. TF32 is noted where `type` is float.
 Result<std::vector<internal::Candidate>> ListEngines(
     const GraphTarget& target,
     const OperationGraph& graph,
     cudnnBackendHeurMode_t mode,
-    DataType type,
-    const std::string& prefix);
+    DataType type);
 
 /// BuildGraphPlan builds the plan of a choice, which runs on the target's handle. Operands are
 /// addressed by uid.

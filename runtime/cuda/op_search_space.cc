@@ -100,11 +100,12 @@ Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
     variant = internal::VariantOf(implementation.name, id);
     return variant.has_value();
   });
-  if (found == family_.table.end() || !variant) {
+  const std::optional<internal::KernelName> name = internal::KernelName::Read(id);
+  if (found == family_.table.end() || !variant || !name) {
     return InvalidArgument("'" + id + "' is no candidate");
   }
   if (found->needs == Needs::kCudnn) {
-    if (Status status = CheckEngine(std::string(task_.op->operation), id, SpatialRank());
+    if (Status status = CheckEngine(std::string(task_.op->operation), *name, SpatialRank());
         !status.ok()) {
       return status;
     }

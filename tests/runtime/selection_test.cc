@@ -358,27 +358,21 @@ TEST(Selection, BenchmarkTakesTheFastestByTheMedianOfItsRuns) {
   }
 }
 
-Engine InForm(const std::string& form, const std::string& id, double milliseconds) {
-  Engine engine = Good(id, milliseconds);
-  engine.candidate.form = form;
-  return engine;
-}
-
 TEST(Selection, BenchmarkNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
-  std::vector<Engine> engines = {InForm("", "plain", 1),         InForm("", "plain, faster", 0.8),
-                                 InForm("last ", "last a", 1.4), InForm("last ", "last b", 1.2),
-                                 InForm("wide ", "wide", 1.7),   InForm("wrong ", "wrong", 0.1)};
+  std::vector<Engine> engines = {Good("own/plain", 1),    Good("own/faster", 0.8),
+                                 Good("last own/a", 1.4), Good("last own/b", 1.2),
+                                 Good("wide own/a", 1.7), Good("wrong own/a", 0.1)};
   engines[5].check_error = "disagrees";
   FakeSpace space({engines});
   const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
-  EXPECT_EQ(selected->decision.id, "plain, faster");
-  EXPECT_EQ(selected->decision.of_other_forms, std::vector<std::string>{"last b"});
+  EXPECT_EQ(selected->decision.id, "own/faster");
+  EXPECT_EQ(selected->decision.of_other_forms, std::vector<std::string>{"last own/b"});
 
-  FakeSpace others({{InForm("last ", "last", 1), InForm("", "plain", 0.8), engines[4]}});
+  FakeSpace others({{Good("last own/a", 1), Good("own/plain", 0.8), engines[4]}});
   const Result<Selected> best_is_later = Select(others, In(SearchMode::kBenchmark));
   ASSERT_TRUE(best_is_later.ok());
-  EXPECT_EQ(best_is_later->decision.of_other_forms, std::vector<std::string>{"last"});
+  EXPECT_EQ(best_is_later->decision.of_other_forms, std::vector<std::string>{"last own/a"});
 }
 
 /// What takes so long that no loading does is run once.
@@ -638,21 +632,28 @@ TEST(Selection, ALookTrustsNothingWrong) {
 }
 
 TEST(Selection, ALookNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
-  const auto in_form = [](const std::string& form, const std::string& id, double milliseconds) {
-    Engine engine = Good(form + id, milliseconds);
-    engine.candidate.form = form;
-    return engine;
-  };
-  Engine wrong = in_form("packed ", "own/wrong", 0.4);
+  Engine wrong = Good("packed own/wrong", 0.4);
   wrong.check_error = "is off";
   FakeSpace space(
-      {{in_form("", "own/first", 1), in_form("nhwc ", "own/a", 0.5), in_form("nhwc ", "own/b", 0.6),
-        in_form("packed ", "own/c", 0.8), in_form("padded8 ", "own/d", 3), wrong}});
+      {{Good("own/first", 1), Good("nhwc own/a", 0.5), Good("nhwc own/b", 0.6),
+        Good("packed own/c", 0.8), Good("padded8 own/d", 3), wrong}});
   const Result<Selected> selected = Select(space, Looking());
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "nhwc own/a");
   EXPECT_EQ(WhyNot(selected->rejections, "packed own/wrong"), "is off");
   EXPECT_EQ(selected->decision.of_other_forms, (std::vector<std::string>{"packed own/c"}));
+}
+
+/// Kernels side by side are not in a form that others could share.
+TEST(Selection, ALookNamesNoOtherFormsOfSeveralKernels) {
+  FakeSpace space(
+      {{Good("in turn: nhwc own/a & nhwc own/b", 1),
+        Good("side by side: nhwc own/a & nhwc own/b", 0.5),
+        Good("side by side: own/c & own/b", 0.6), Good("in one pass: own/d", 0.7)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "side by side: nhwc own/a & nhwc own/b");
+  EXPECT_TRUE(selected->decision.of_other_forms.empty());
 }
 
 TEST(Selection, AQuickChoiceLeavesWhatIsSlowForLast) {

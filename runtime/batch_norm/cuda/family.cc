@@ -174,7 +174,7 @@ Result<Variants> FitGraph(const Target& target, const OpTask& task) {
     if (!variants.empty()) {
       break;
     }
-    Result<Variants> listed = cuda::ListEngines(planned_for, *graph, mode, XOf(task).type, "");
+    Result<Variants> listed = cuda::ListEngines(planned_for, *graph, mode, XOf(task).type);
     if (!listed.ok()) {
       return listed.status();
     }

@@ -105,7 +105,7 @@ void Copy(Operand operand, const Strides& strides, Form* form) {
 
 /// The form with copies of what is odd; `needed` tells whether there is no way without.
 Form Packed(const Task& task, bool* needed) {
-  Form form{.name = "packed ", .inner = task};
+  Form form{.name = "packed", .inner = task};
   for (const Operand operand : {kX, kW, kY}) {
     const Dims dims = DimsOf(task.problem, operand);
     const Strides& strides = StridesOf(task.problem, operand);
@@ -158,7 +158,7 @@ bool CanBeSubsampled(const Problem& problem) {
 }
 
 Form Subsampled(const Task& task) {
-  Form form{.name = "subsampled ", .inner = task, .subsampled = true, .is_detour = true};
+  Form form{.name = "subsampled", .inner = task, .subsampled = true, .is_detour = true};
   Problem& problem = form.inner.problem;
   for (int i = 0; i < problem.spatial_rank; ++i) {
     Axis& axis = problem.axes.at(i);
@@ -191,8 +191,7 @@ std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
 }
 
 Form Padded(const Task& task, std::int64_t multiple) {
-  return Rearranged(
-      task, "padded" + std::to_string(multiple) + " ", Layout::kChannelsLast, multiple);
+  return Rearranged(task, "padded" + std::to_string(multiple), Layout::kChannelsLast, multiple);
 }
 
 /// Ways about, which cost copies.
@@ -202,7 +201,7 @@ std::vector<Form> Detours(const Task& task) {
   const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
   if (is_depthwise) {
     // Our own kernels take any layout, but are the quickest where rows are dense.
-    Form first = Rearranged(task, "nchw ", Layout::kChannelsFirst, 1);
+    Form first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
     first.is_for_own = true;
     const bool fits = DepthwiseFitsByRows(first.inner) || DepthwiseLinesOf(first.inner) ||
                       MayFitDepthwiseBands(first.inner);
@@ -219,13 +218,13 @@ std::vector<Form> Detours(const Task& task) {
     forms.push_back(Padded(task, multiple));
   }
   // Of what takes channels as they are where others ask for more, these alone may be quick.
-  Form last = Rearranged(task, "nhwc ", Layout::kChannelsLast, 1);
+  Form last = Rearranged(task, "nhwc", Layout::kChannelsLast, 1);
   last.is_for_own = !multiples.empty();
   if (!last.is_for_own || window::MayFit(last.inner) || MayBeFewChannels(last.inner)) {
     forms.push_back(std::move(last));
   }
   if (SizeOf(problem.type) > 2) {
-    forms.push_back(Rearranged(task, "nchw ", Layout::kChannelsFirst, 1));
+    forms.push_back(Rearranged(task, "nchw", Layout::kChannelsFirst, 1));
   }
   std::erase_if(forms, [](const Form& form) { return !CopiesAny(form); });
   return forms;
@@ -242,7 +241,7 @@ std::optional<Form> LikelyDetour(const Task& task) {
     return Subsampled(task);
   }
   if (ChannelsLastPays(task)) {
-    return Rearranged(task, "nhwc ", Layout::kChannelsLast, 1);
+    return Rearranged(task, "nhwc", Layout::kChannelsLast, 1);
   }
   return std::nullopt;
 }

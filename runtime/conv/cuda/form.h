@@ -17,7 +17,7 @@ namespace gradsmith::conv {
 /// Form is the task as the engine sees it, and which operands are copied for that. A copied operand
 /// is dense and aligned. It may have more channels than the task's, which are zero.
 struct Form {
-  /// Begins a candidate's id: empty for the task as it is, otherwise a word and a blank.
+  /// KernelName::form of its candidates: empty for the task as it is.
   std::string name;
   Task inner;
   std::array<bool, kOperands> copied = {};

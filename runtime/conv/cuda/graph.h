@@ -7,6 +7,9 @@
 
 namespace gradsmith::conv {
 
+/// The source of candidates of cuDNN's graph API.
+inline constexpr const char* kGraph = "graph";
+
 /// MakeGraph builds the operation graph of a task, whose uids are its operands.
 Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Task& task);
 

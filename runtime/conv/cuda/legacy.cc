@@ -231,14 +231,13 @@ void AddCandidates(
     std::span<const Performance> found,
     cudnnMathType_t math,
     DataType type,
-    const std::string& prefix,
     std::vector<Candidate>* candidates) {
   for (const Performance& algorithm : found) {
     if (algorithm.status != CUDNN_STATUS_SUCCESS) {
       continue;
     }
     const Choice choice{static_cast<int>(algorithm.algo), math};
-    const std::string id = prefix + choice.Text();
+    const std::string id = choice.Text();
     const auto known = std::find_if(
         candidates->begin(), candidates->end(),
         [&](const auto& listed) { return listed.id == id; });
@@ -248,7 +247,7 @@ void AddCandidates(
     }
     Candidate candidate;
     candidate.id = id;
-    candidate.engine = prefix + std::to_string(choice.algorithm);
+    candidate.engine = std::to_string(choice.algorithm);
     candidate.workspace = algorithm.memory;
     candidate.notes.deterministic = algorithm.determinism == CUDNN_DETERMINISTIC;
     candidate.notes.tf32 = IsTf32(type, math);
@@ -355,12 +354,7 @@ namespace {
 /// Asks cuDNN for a primitive's algorithms, with the descriptors' math type: get(room, count,
 /// list).
 template <typename Performance, typename Get>
-Status AddListed(
-    Get get,
-    cudnnMathType_t math,
-    DataType type,
-    const std::string& prefix,
-    std::vector<Candidate>* candidates) {
+Status AddListed(Get get, cudnnMathType_t math, DataType type, std::vector<Candidate>* candidates) {
   std::array<Performance, kMaxAlgorithms> found{};
   int count = 0;
   if (Status status =
@@ -370,7 +364,7 @@ Status AddListed(
   }
   AddCandidates(
       std::span<const Performance>(found).first(static_cast<std::size_t>(count)), math, type,
-      prefix, candidates);
+      candidates);
   return {};
 }
 
@@ -379,7 +373,6 @@ Status AddAlgorithms(
     const Task& task,
     const LegacyConvolution& d,
     cudnnMathType_t math,
-    const std::string& prefix,
     std::vector<Candidate>* candidates) {
   const cuda::CudnnApi& cudnn = Cudnn();
   const DataType type = task.problem.type;
@@ -390,14 +383,14 @@ Status AddAlgorithms(
             return cudnn.cudnnGetConvolutionForwardAlgorithm_v7(
                 handle.raw(), d.x.raw(), d.w.raw(), d.convolution.raw(), d.y.raw(), list...);
           },
-          math, type, prefix, candidates);
+          math, type, candidates);
     case Primitive::kBackwardData:
       return AddListed<cudnnConvolutionBwdDataAlgoPerf_t>(
           [&](auto... list) {
             return cudnn.cudnnGetConvolutionBackwardDataAlgorithm_v7(
                 handle.raw(), d.w.raw(), d.y.raw(), d.convolution.raw(), d.x.raw(), list...);
           },
-          math, type, prefix, candidates);
+          math, type, candidates);
     case Primitive::kBackwardFilter:
       break;
   }
@@ -406,7 +399,7 @@ Status AddAlgorithms(
         return cudnn.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
             handle.raw(), d.x.raw(), d.y.raw(), d.convolution.raw(), d.w.raw(), list...);
       },
-      math, type, prefix, candidates);
+      math, type, candidates);
 }
 
 Status SetMath(const LegacyConvolution& descriptors, cudnnMathType_t math) {
@@ -417,8 +410,7 @@ Status SetMath(const LegacyConvolution& descriptors, cudnnMathType_t math) {
 
 }  // namespace
 
-Result<std::vector<Candidate>>
-ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix) {
+Result<std::vector<Candidate>> ListLegacy(cuda::CudnnHandle& handle, const Task& task) {
   const Result<std::unique_ptr<LegacyConvolution>> descriptors = LegacyConvolution::Make(task);
   if (!descriptors.ok()) {
     return descriptors.status();
@@ -427,7 +419,7 @@ ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefi
   for (const cudnnMathType_t math : MathsOf(task.problem.type)) {
     Status status = SetMath(**descriptors, math);
     if (status.ok()) {
-      status = AddAlgorithms(handle, task, **descriptors, math, prefix, &candidates);
+      status = AddAlgorithms(handle, task, **descriptors, math, &candidates);
     }
     if (!status.ok()) {
       return status;

@@ -17,6 +17,9 @@
 /// symmetric pads only, and no double in NHWC.
 namespace gradsmith::conv {
 
+/// Their source.
+inline constexpr const char* kLegacy = "legacy";
+
 /// LegacyConvolution holds a task's descriptors, made once.
 class LegacyConvolution;
 
@@ -24,12 +27,11 @@ class LegacyConvolution;
 /// from that.
 bool IsTf32(DataType type, cudnnMathType_t math);
 
-/// ListLegacy returns what cuDNN's legacy heuristics offer, best first, each id with `prefix`
-/// before it.
-Result<std::vector<internal::Candidate>>
-ListLegacy(cuda::CudnnHandle& handle, const Task& task, const std::string& prefix);
+/// ListLegacy returns what cuDNN's legacy heuristics offer, best first. An id is such as "algorithm
+/// 1/math 2", an engine the algorithm's number.
+Result<std::vector<internal::Candidate>> ListLegacy(cuda::CudnnHandle& handle, const Task& task);
 
-/// BuildLegacyPlan builds the plan of "algorithm 1/math 2", the part of an id after its prefix.
+/// BuildLegacyPlan builds the plan of such an id.
 Result<std::unique_ptr<internal::Plan>>
 BuildLegacyPlan(cuda::CudnnHandle& handle, const Task& task, const std::string& choice);
 

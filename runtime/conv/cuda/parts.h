@@ -13,9 +13,6 @@
 /// copies of the whole, or kernels do not count so many elements.
 namespace gradsmith::conv {
 
-/// What the names of candidates in parts begin with: "parts4 nhwc ...".
-inline constexpr const char* kParts = "parts";
-
 /// CanBeCounted says whether x and y have no more elements than 32 bits count, 2^31 - 1, from their
 /// first to their last.
 bool CanBeCounted(const Problem& problem);

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/graph.h"
 #include "conv/cuda/images.h"
+#include "conv/cuda/legacy.h"
 #include "conv/cuda/planes_arguments.h"
 #include "core/tiles.h"
 
 namespace gradsmith::conv {
 
 namespace {
+
+using internal::KernelName;
 
 /// Below, the launches of copies weigh more than what they gain.
 constexpr std::int64_t kEnoughElements = std::int64_t{1} << 23U;
@@ -116,19 +119,21 @@ bool IsLarge(const Task& task) {
   return ProductsOf(task) > kProducts;
 }
 
-bool IsNaive(const Task& task, const std::string& engine) {
-  return engine == "graph/0" && task.primitive != Primitive::kForward && task.problem.group == 1;
+bool IsNaive(const Task& task, const KernelName& kernel) {
+  return kernel.IsEngine(kGraph, 0) && task.primitive != Primitive::kForward &&
+         task.problem.group == 1;
 }
 
-bool IsSlow(const Task& task, const std::string& engine) {
+bool IsSlow(const Task& task, const KernelName& kernel) {
   constexpr double kProductsInHalf = 0x1.0p22;
-  return IsNaive(task, engine) &&
+  return IsNaive(task, kernel) &&
          (IsLarge(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
 }
 
-bool IsEndless(const Task& task, const std::string& engine) {
+bool IsEndless(const Task& task, const KernelName& kernel) {
   constexpr double kEndless = 0x1.0p38;  // products
-  if (task.primitive == Primitive::kBackwardData && (engine == "graph/1" || engine == "legacy/1")) {
+  if (task.primitive == Primitive::kBackwardData &&
+      (kernel.IsEngine(kGraph, 1) || kernel.IsEngine(kLegacy, 1))) {
     constexpr double kManySteps = 64;
     const double steps = StepsOf(task.problem);
     const bool is_tried = IsNarrow(task.problem) || AreChannelsLast(task.problem);
@@ -136,8 +141,8 @@ bool IsEndless(const Task& task, const std::string& engine) {
   }
   const DataType type = task.problem.type;
   const bool is_scalar =
-      SizeOf(type) == 2 && engine == "legacy/0" && task.primitive != Primitive::kForward;
-  const bool is_naive = type != DataType::kDouble && IsNaive(task, engine);
+      SizeOf(type) == 2 && kernel.IsEngine(kLegacy, 0) && task.primitive != Primitive::kForward;
+  const bool is_naive = type != DataType::kDouble && IsNaive(task, kernel);
   return (is_scalar || is_naive) && ProductsOf(task) >= kEndless;
 }
 

@@ -1,12 +1,11 @@
 #ifndef GRADSMITH_CONV_CUDA_PREFERENCE_H_
 #define GRADSMITH_CONV_CUDA_PREFERENCE_H_
 
-#include <string>
-
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/task.h"
+#include "core/candidate_name.h"
 
 /// What is likely to be the quickest where nothing is timed: read off the benchmarks of
 /// docs/lab/first-choices.md (cuDNN 9.19 on an H200). It settles which candidates come first, and
@@ -19,21 +18,21 @@ bool AreChannelsLast(const Problem& problem);
 /// By the products that a plain kernel multiplies.
 bool IsLarge(const Task& task);
 
-/// Whether an engine's kernel is cuDNN's plain one, which takes up to 40 times as long as others,
+/// Whether a kernel is cuDNN's plain one, which takes up to 40 times as long as others,
 /// but where groups are many (9.19 on an H200): cuDNN's heuristic names engine 0 of a gradient
 /// early.
-bool IsNaive(const Task& task, const std::string& engine);
+bool IsNaive(const Task& task, const internal::KernelName& kernel);
 
 /// Whether that one multiplies so much that a choice without a search leaves it for the last: in
 /// half and bf16, where others have tensor cores, soon.
-bool IsSlow(const Task& task, const std::string& engine);
+bool IsSlow(const Task& task, const internal::KernelName& kernel);
 
 /// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what
 /// is naive; and in half and bf16 algorithm 0 of the legacy API, which does without tensor cores
 /// (15 s for 4e12 products that others take 12 ms for); and for dX, where steps are large, its
 /// algorithm 1 and engine 1, which multiply each step's zeros (patches of 14x14: 12 s, others 7
 /// ms).
-bool IsEndless(const Task& task, const std::string& engine);
+bool IsEndless(const Task& task, const internal::KernelName& kernel);
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours, to which its
 /// heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15 times as long

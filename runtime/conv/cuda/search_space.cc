@@ -25,23 +25,19 @@
 #include "conv/cuda/preference.h"
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
-#include "core/candidate_name.h"
 #include "cuda/bad_engines.h"
-#include "cuda/thread_state.h"
 
 namespace gradsmith::conv {
 
 namespace {
 
 using internal::Candidate;
+using internal::KernelName;
 using internal::Plan;
 using internal::Rejection;
 
-constexpr const char* kGraph = "graph/";
-constexpr const char* kLegacy = "legacy/";
 constexpr const char* kDepthwise = "own/depthwise";
 constexpr const char* kTensorCores = "own/tensor-cores";
-constexpr const char* kWindow = "own/window";
 constexpr const char* kDirect = "own/direct";
 
 constexpr std::array<const char*, kSources> kSourceNames = {
@@ -83,35 +79,30 @@ bool IsWorthDetour(const Task& task, const Form& form, Source source) {
          (is_wide && (source == kFallback || channels_first));
 }
 
-/// Removes a prefix; false where there is none.
-bool Skip(std::string* text, const std::string& prefix) {
-  if (!text->starts_with(prefix)) {
-    return false;
-  }
-  text->erase(0, prefix.size());
-  return true;
-}
-
-/// What candidates in so many parts are called before their names: "parts4 ".
-std::string NameOfParts(std::int64_t parts) {
-  return kParts + std::to_string(parts) + " ";
-}
-
 /// Of a kernel of our own that is launched in one way.
 Candidate OwnCandidate(const std::string& id, std::size_t workspace, bool in_tf32) {
   return {.id = id, .engine = id, .notes = {.tf32 = in_tf32}, .workspace = workspace};
 }
 
-/// How many parts such a name asks for, which is removed from it; 0 where it is none.
-std::int64_t SkipParts(std::string* id, std::int64_t batch) {
-  std::string_view rest = *id;
-  std::int64_t parts = 0;
-  if (!internal::TakeNumber(&rest, kParts, &parts) || !rest.starts_with(' ') || parts < 2 ||
-      batch % parts != 0) {
-    return 0;
+/// Of a source whose candidates are named by their variants.
+std::vector<Candidate> OfSource(const char* source, std::vector<Candidate> variants) {
+  for (Candidate& variant : variants) {
+    variant.id = internal::NameOfVariant(source, variant.id);
+    variant.engine = internal::NameOfVariant(source, variant.engine);
   }
-  id->erase(0, id->size() - rest.size() + 1);
-  return parts;
+  return variants;
+}
+
+/// A candidate for the task from one for a form of it.
+Candidate InForm(const Form& form, Candidate candidate) {
+  candidate.id = internal::InForm(form.name, candidate.id);
+  candidate.engine = internal::InForm(form.name, candidate.engine);
+  candidate.workspace += CopiesBytes(form);
+  return candidate;
+}
+
+Status Unfit(const KernelName& name) {
+  return InvalidArgument("'" + name.Write() + "' does not fit the problem");
 }
 
 /// A filter's gradient sums so many products that what tensor cores cut off counts. Depthwise ones
@@ -229,17 +220,18 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   const Source source = SourceAt(batch / forms);
   Result<std::vector<Candidate>> listed = ListOfForm(form, source);
   if (!listed.ok()) {
-    rejections->push_back({form.name + kSourceNames.at(source), listed.status().message()});
+    rejections->push_back(
+        {internal::InForm(form.name, kSourceNames.at(source)), listed.status().message()});
     return {};
   }
   for (Candidate& candidate : *listed) {
-    candidate.form = form.name;
-    candidate.workspace += CopiesBytes(form);
-    const std::string engine = candidate.engine.substr(form.name.size());
-    candidate.notes.known_bad = cuda::IsKnownBad(
-        std::string(ToString(task_.primitive)), engine, task_.problem.spatial_rank);
-    candidate.notes.slow = IsSlow(task_, engine);
-    candidate.notes.last_resort = IsEndless(task_, engine);
+    if (const std::optional<KernelName> name = KernelName::Read(candidate.id)) {
+      candidate.notes.known_bad = cuda::IsKnownBad(
+          std::string(ToString(task_.primitive)), name->Engine(), task_.problem.spatial_rank);
+      candidate.notes.slow = IsSlow(task_, *name);
+      candidate.notes.last_resort = IsEndless(task_, *name);
+    }
+    candidate = InForm(form, std::move(candidate));
   }
   return std::move(*listed);
 }
@@ -283,13 +275,11 @@ std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t p
 std::vector<Candidate> ConvSearchSpace::ListInParts(int batch, std::vector<Rejection>* rejections) {
   std::vector<Candidate> candidates = part_->List(batch, rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return candidate.id == kDirect || (candidate.form.empty() && !MustBeCut());
+    return candidate.id == kDirect || (internal::FormOf(candidate.id).empty() && !MustBeCut());
   });
-  const std::string name = NameOfParts(parts_);
   for (Candidate& candidate : candidates) {
-    candidate.id.insert(0, name);
-    candidate.engine.insert(0, name);
-    candidate.form.insert(0, name);
+    candidate.id = internal::InParts(parts_, candidate.id);
+    candidate.engine = internal::InParts(parts_, candidate.engine);
     candidate.workspace += PartSumsBytes(task_);
   }
   return candidates;
@@ -332,13 +322,11 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   }
   const std::optional<FewChannels> few = FewChannelsOf(*as_it_is);
   if (few && FewChannelsPay(task_, *few)) {
-    candidates.push_back(
-        OwnCandidate(as_it_is->name + kFewChannels, few->workspace(), /*in_tf32=*/false));
+    candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
   const std::optional<Warpgroups> warpgroups = WarpgroupsOf(*as_it_is);
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
-    candidates.push_back(
-        OwnCandidate(as_it_is->name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
+    candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   AddImages(*as_it_is, /*where_they_pay=*/true, &candidates);
   AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
@@ -358,9 +346,7 @@ void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* cand
       continue;  // operands are taken as they are
     }
     if (const std::optional<DepthwiseBands> bands = BandsOf(form.inner)) {
-      candidates->push_back(
-          OwnCandidate(form.name + kDepthwiseBands, CopiesBytes(form) + bands->workspace, in_tf32));
-      candidates->back().form = form.name;
+      candidates->push_back(InForm(form, OwnCandidate(kDepthwiseBands, bands->workspace, in_tf32)));
     }
   }
 }
@@ -371,8 +357,7 @@ void ConvSearchSpace::AddImages(
     std::vector<Candidate>* candidates) const {
   const std::optional<Images> images = ImagesOf(form);
   if (images && ImagesPay(task_) == where_they_pay) {
-    candidates->push_back(
-        OwnCandidate(form.name + kImages, images->workspace(), /*in_tf32=*/false));
+    candidates->push_back(OwnCandidate(kImages, images->workspace(), /*in_tf32=*/false));
   }
 }
 
@@ -383,7 +368,7 @@ void ConvSearchSpace::AddPlanes(
   const std::optional<Planes> planes = PlanesOf(form);
   if (planes && PlanesPay(task_, *planes) == where_they_pay) {
     const bool in_tf32 = task_.problem.type == DataType::kFloat;
-    candidates->push_back(OwnCandidate(form.name + kPlanes, planes->workspace(), in_tf32));
+    candidates->push_back(OwnCandidate(kPlanes, planes->workspace(), in_tf32));
   }
 }
 
@@ -395,18 +380,12 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   }
   for (const Form& form : forms_) {
     if (form.is_detour && DepthwiseFitsByRows(form.inner)) {
-      const std::string id = form.name + kDepthwise;
-      candidates.push_back(
-          {.id = id,
-           .engine = id,
-           .workspace = CopiesBytes(form) + DepthwiseWorkspace(form.inner),
-           .form = form.name});
+      candidates.push_back(InForm(
+          form, OwnCandidate(kDepthwise, DepthwiseWorkspace(form.inner), /*in_tf32=*/false)));
     } else if (const std::optional<DepthwiseLines> lines = DepthwiseLinesOf(form.inner);
                form.is_detour && lines) {
-      Candidate candidate = OwnCandidate(
-          form.name + kDepthwiseLines, CopiesBytes(form) + lines->workspace, /*in_tf32=*/false);
-      candidate.form = form.name;
-      candidates.push_back(std::move(candidate));
+      candidates.push_back(
+          InForm(form, OwnCandidate(kDepthwiseLines, lines->workspace, /*in_tf32=*/false)));
     }
   }
   if (DenseRowsPay(task_)) {
@@ -458,7 +437,8 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
     return handle.status();
   }
   if (source == kLegacyApi) {
-    return ListLegacy(**handle, form.inner, form.name + kLegacy);
+    Result<std::vector<Candidate>> listed = ListLegacy(**handle, form.inner);
+    return listed.ok() ? OfSource(kLegacy, std::move(*listed)) : std::move(listed);
   }
   const Result<const cuda::OperationGraph*> graph = GraphOf(form);
   if (!graph.ok()) {
@@ -466,8 +446,7 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
   }
   Result<std::vector<Candidate>> listed = cuda::ListEngines(
       cuda::GraphTarget(*handle), **graph,
-      source == kHeuristicA ? CUDNN_HEUR_MODE_A : CUDNN_HEUR_MODE_FALLBACK, task_.problem.type,
-      form.name + kGraph);
+      source == kHeuristicA ? CUDNN_HEUR_MODE_A : CUDNN_HEUR_MODE_FALLBACK, task_.problem.type);
   if (!listed.ok()) {
     return listed;
   }
@@ -480,18 +459,17 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
       return !internal::WhyFiltered(candidate, policy_).empty() || ++allowed > kMostOfDetour;
     });
   }
-  return listed;
+  return OfSource(kGraph, std::move(*listed));
 }
 
 std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   std::vector<Candidate> candidates;
   if (const WindowWork* work = WindowOf(form)) {
-    candidates.push_back(WindowCandidate(form.inner, *work, form.name + kWindow));
+    candidates.push_back(WindowCandidate(form.inner, *work));
   }
   if (const std::optional<FewChannels> few = FewChannelsOf(form);
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
-    candidates.push_back(
-        OwnCandidate(form.name + kFewChannels, few->workspace(), /*in_tf32=*/false));
+    candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
   std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
   if (warpgroups && form.name.empty() && WarpgroupsPay(task_, *warpgroups)) {
@@ -499,18 +477,17 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   }
   const bool comes_first = warpgroups && WarpgroupsBeatTensorCores(*warpgroups);
   if (comes_first) {
-    candidates.push_back(
-        OwnCandidate(form.name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
+    candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
   std::ranges::move(
-      ListTensorCores(
-          device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies,
-          form.name + kTensorCores),
+      OfSource(
+          kTensorCores,
+          ListTensorCores(
+              device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies)),
       std::back_inserter(candidates));
   if (warpgroups && !comes_first) {
-    candidates.push_back(
-        OwnCandidate(form.name + kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
+    candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
   return candidates;
 }
@@ -570,49 +547,55 @@ Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const std::string& id) {
-  if (id == kDirect) {
-    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
-  }
-  if (id.starts_with(kParts)) {
-    return BuildInParts(id);
-  }
-  const Status unfit = InvalidArgument("'" + id + "' does not fit the problem");
-  if (id == kDepthwiseTiles) {
-    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
-    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles) : unfit;
-  }
-  if (id == kDepthwiseBands) {
-    const std::optional<DepthwiseBands> bands = BandsOf(task_);
-    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), task_, *bands) : unfit;
-  }
-  if (id == kDepthwiseLines) {
-    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
-    return lines ? MakeDepthwiseLinesPlan(task_, *lines) : unfit;
-  }
-  if (id == kDepthwise && DepthwiseFits(task_)) {
-    return MakeDepthwisePlan(task_);  // of operands as they are, in whatever form others take them
-  }
-  // The form as it is comes last: its name, which is empty, begins every id.
-  for (const Form& form : forms_) {
-    std::string choice = id;
-    if (!form.name.empty() && Skip(&choice, form.name)) {
-      return BuildInner(form, choice);
-    }
-  }
-  for (const Form& form : forms_) {
-    if (form.name.empty()) {
-      return BuildInner(form, id);
-    }
-  }
-  return unfit;
+  const std::optional<KernelName> name = KernelName::Read(id);
+  return name ? Build(*name) : InvalidArgument("'" + id + "' is no candidate");
 }
 
-Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const std::string& id) {
-  std::string of_part = id;
-  const std::int64_t parts = SkipParts(&of_part, task_.problem.batch);
-  if (parts == 0) {
-    return InvalidArgument("'" + id + "' does not fit the problem");
+Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const KernelName& name) {
+  if (name.parts > 1) {
+    return BuildInParts(name);
   }
+  if (name.form.empty()) {
+    if (std::optional<Result<std::unique_ptr<Plan>>> plan = BuildInAnyForm(name)) {
+      return std::move(*plan);
+    }
+  }
+  const auto form = std::ranges::find(forms_, name.form, &Form::name);
+  return form == forms_.end() ? Unfit(name) : BuildInner(*form, name);
+}
+
+std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildInAnyForm(
+    const KernelName& name) const {
+  using Built = Result<std::unique_ptr<Plan>>;
+  const std::string kernel = name.Kernel();
+  if (kernel == kDirect) {
+    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
+  }
+  if (kernel == kDepthwiseTiles) {
+    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
+    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles) : Built(Unfit(name));
+  }
+  if (kernel == kDepthwiseBands) {
+    const std::optional<DepthwiseBands> bands = BandsOf(task_);
+    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), task_, *bands) : Built(Unfit(name));
+  }
+  if (kernel == kDepthwiseLines) {
+    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
+    return lines ? MakeDepthwiseLinesPlan(task_, *lines) : Built(Unfit(name));
+  }
+  if (kernel == kDepthwise && DepthwiseFits(task_)) {
+    return MakeDepthwisePlan(task_);
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const KernelName& name) {
+  const std::int64_t parts = name.parts;
+  if (task_.problem.batch % parts != 0) {
+    return Unfit(name);
+  }
+  KernelName of_part = name;
+  of_part.parts = 1;
   Result<std::unique_ptr<Plan>> first = MakeSpaceOfPart(parts, /*is_first=*/true)->Build(of_part);
   const bool are_alike =
       PartOf(task_, parts, true).accumulate == PartOf(task_, parts, false).accumulate;
@@ -664,38 +647,45 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     const Form& form,
-    const std::string& given) {
+    const KernelName& name) {
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
     return handle.status();
   }
   if (Status status = cuda::CheckEngine(
-          std::string(ToString(task_.primitive)), given, task_.problem.spatial_rank);
+          std::string(ToString(task_.primitive)), name, task_.problem.spatial_rank);
       !status.ok()) {
     return status;
   }
-  std::string choice = given;
+  const std::string kernel = name.Kernel();
   Result<std::unique_ptr<Plan>> inner = std::unique_ptr<Plan>();
-  if (Skip(&choice, kGraph)) {
-    const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(choice);
-    const Result<const cuda::OperationGraph*> graph = GraphOf(form);
-    if (!engine.ok() || !graph.ok()) {
-      return engine.ok() ? graph.status() : engine.status();
-    }
-    inner = cuda::BuildGraphPlan(cuda::GraphTarget(*handle), **graph, *engine);
-  } else if (choice == kDepthwise && DepthwiseFitsByRows(form.inner)) {
+  if (name.source == kGraph) {
+    inner = BuildGraph(**handle, form, name.variant);
+  } else if (name.source == kLegacy) {
+    inner = BuildLegacyPlan(**handle, form.inner, name.variant);
+  } else if (kernel == kDepthwise && DepthwiseFitsByRows(form.inner)) {
     inner = MakeDepthwisePlan(form.inner);
-  } else if (Skip(&choice, std::string(kTensorCores) + "/")) {
-    inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, choice);
-  } else if (Skip(&choice, kLegacy)) {
-    inner = BuildLegacyPlan(**handle, form.inner, choice);
+  } else if (const auto tile = internal::VariantOf(kTensorCores, kernel); tile) {
+    inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, *tile);
   } else {
-    inner = BuildOwn(form, given);
+    inner = BuildOwn(form, kernel);
   }
   if (!inner.ok()) {
     return inner;
   }
   return WrapPlan(device_, task_, form, std::move(*inner));
+}
+
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildGraph(
+    cuda::CudnnHandle& handle,
+    const Form& form,
+    const std::string& variant) {
+  const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(variant);
+  const Result<const cuda::OperationGraph*> graph = GraphOf(form);
+  if (!engine.ok() || !graph.ok()) {
+    return engine.ok() ? graph.status() : engine.status();
+  }
+  return cuda::BuildGraphPlan(cuda::GraphTarget(&handle), **graph, *engine);
 }
 
 Status ConvSearchSpace::OpenTrial() {

@@ -19,9 +19,11 @@
 #include "conv/task.h"
 #include "conv/trial_data.h"
 #include "core/candidate.h"
+#include "core/candidate_name.h"
 #include "core/selection.h"
 #include "cuda/device.h"
 #include "cuda/graph.h"
+#include "cuda/thread_state.h"
 #include "cuda/trial.h"
 
 namespace gradsmith::conv {
@@ -77,6 +79,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] bool IsSlowToList(int batch) const override;
   [[nodiscard]] bool IsPromising(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
+  Result<std::unique_ptr<internal::Plan>> Build(const internal::KernelName& name);
   Result<double> Check(internal::Plan& plan) override;
   bool Relax(bool lacks_memory) override;
   [[nodiscard]] bool IsLarge() const override;
@@ -127,13 +130,21 @@ class ConvSearchSpace final : public internal::SearchSpace {
   const WindowWork* WindowOf(const Form& form);
   Result<const cuda::OperationGraph*> GraphOf(const Form& form);
   Result<std::unique_ptr<internal::Plan>> BuildOwn(const Form& form, const std::string& name);
-  Result<std::unique_ptr<internal::Plan>> BuildInner(const Form& form, const std::string& given);
+  Result<std::unique_ptr<internal::Plan>> BuildInner(
+      const Form& form,
+      const internal::KernelName& name);
+  Result<std::unique_ptr<internal::Plan>>
+  BuildGraph(cuda::CudnnHandle& handle, const Form& form, const std::string& variant);
   /// The search space of a part of the batch.
   std::unique_ptr<ConvSearchSpace> MakeSpaceOfPart(std::int64_t parts, bool is_first) const;
   std::vector<internal::Candidate> ListInParts(
       int batch,
       std::vector<internal::Rejection>* rejections);
-  Result<std::unique_ptr<internal::Plan>> BuildInParts(const std::string& id);
+  Result<std::unique_ptr<internal::Plan>> BuildInParts(const internal::KernelName& name);
+  /// Our own kernels that take the operands as they are, whether that is one of the forms or not;
+  /// nothing where the name is another's.
+  [[nodiscard]] std::optional<Result<std::unique_ptr<internal::Plan>>> BuildInAnyForm(
+      const internal::KernelName& name) const;
   Status OpenTrial();
   Status FillWith(TrialData data);
   /// Runs a plan on data of a kind, and compares.

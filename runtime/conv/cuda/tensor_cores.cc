@@ -330,20 +330,16 @@ struct Variant {
   }
 };
 
-/// How many slices an id asks for at most, which is removed from it.
-std::int64_t SkipSlices(std::string* id) {
-  const std::size_t at = id->rfind(kSlices);
-  if (at == std::string::npos) {
-    return kMostSlices;
+/// Whether a text is the variant's id, but for the slices that it asks for: these are put down.
+bool ReadAs(std::string_view text, Variant* variant) {
+  const std::string id = variant->Id();
+  if (!text.starts_with(id)) {
+    return false;
   }
-  std::string_view asked = std::string_view(*id).substr(at);
-  std::int64_t slices = 0;
-  if (!internal::TakeNumber(&asked, kSlices, &slices) || !asked.empty() || slices < 1 ||
-      slices >= kMostSlices) {
-    return kMostSlices;
-  }
-  id->erase(at);
-  return slices;
+  text.remove_prefix(id.size());
+  return text.empty() ||
+         (internal::TakeNumber(&text, kSlices, &variant->most_slices) && text.empty() &&
+          variant->most_slices >= 1 && variant->most_slices < kMostSlices);
 }
 
 std::vector<Variant> VariantsOf(const Task& task, bool in_tf32) {
@@ -703,8 +699,7 @@ std::vector<internal::Candidate> ListTensorCores(
     const cuda::DeviceInfo& device,
     const Task& task,
     bool allow_tf32,
-    std::size_t workspace_limit,
-    const std::string& engine) {
+    std::size_t workspace_limit) {
   std::size_t most = MostCandidates(task);
   if ((most == 0 && !IsFilter(task)) || !Fits(device, task)) {
     return {};
@@ -721,8 +716,8 @@ std::vector<internal::Candidate> ListTensorCores(
   candidates.reserve(listing.ranked.size());
   for (const auto& [cost, variant, workspace] : listing.ranked) {
     candidates.push_back(
-        {.id = engine + "/" + variant.Id(),
-         .engine = engine,
+        {.id = variant.Id(),
+         .engine = {},
          .notes = {.tf32 = variant.math == Math::kTf32},
          .workspace = workspace});
   }
@@ -734,13 +729,11 @@ Result<std::unique_ptr<internal::Plan>> BuildTensorCoresPlan(
     const Task& task,
     bool allow_tf32,
     const std::string& choice) {
-  std::string tile = choice;
-  const std::int64_t most_slices = IsFilter(task) ? SkipSlices(&tile) : kMostSlices;
   if (Fits(device, task)) {
     for (const bool in_tf32 : {false, true}) {
       for (Variant variant : VariantsOf(task, in_tf32)) {
-        if (variant.Id() == tile && (allow_tf32 || variant.math != Math::kTf32)) {
-          variant.most_slices = most_slices;
+        const bool is_it = IsFilter(task) ? ReadAs(choice, &variant) : variant.Id() == choice;
+        if (is_it && (allow_tf32 || variant.math != Math::kTf32)) {
           return IsFilter(task) ? BuildFilter(device, task, variant)
                                 : BuildCorrelate(device, task, variant);
         }

@@ -23,15 +23,14 @@ namespace gradsmith::conv {
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the
 /// device or the kernels do not take it, or where tiles would be empty for the most part; of half
 /// and bf16 few, and only where cuDNN's engines leave something to gain. Float is in TF32 where
-/// that is allowed, and only there. Each id is the engine's name, a slash and the choice. A
-/// filter's gradient is summed in slices, whose sums take workspace; in as few as the limit has
-/// room for, down to one that takes none, and then whatever the channels.
+/// that is allowed, and only there. All are one engine, which has no name here. A filter's
+/// gradient is summed in slices, whose sums take workspace; in as few as the limit has room for,
+/// down to one that takes none, and then whatever the channels.
 std::vector<internal::Candidate> ListTensorCores(
     const cuda::DeviceInfo& device,
     const Task& task,
     bool allow_tf32,
-    std::size_t workspace_limit,
-    const std::string& engine);
+    std::size_t workspace_limit);
 
 /// BuildTensorCoresPlan makes the plan of a choice, whether it is listed or not; in TF32 only where
 /// that is allowed.

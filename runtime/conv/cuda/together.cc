@@ -42,9 +42,11 @@ namespace gradsmith::conv {
 namespace {
 
 using cuda::DeviceInfo;
+using internal::Arrangement;
 using internal::Candidate;
 using internal::CandidateName;
 using internal::Decision;
+using internal::KernelName;
 using internal::Plan;
 using internal::ProblemKey;
 using internal::ReadyPlan;
@@ -62,6 +64,13 @@ struct Call {
   [[nodiscard]] const Problem& problem() const { return tasks.front().task.problem; }
   [[nodiscard]] std::size_t limit() const { return context.workspace_arena()->limit(); }
 };
+
+/// What was chosen for a primitive alone.
+struct ChoiceAlone {
+  Decision decision;
+  KernelName kernel;
+};
+using ChoicesAlone = std::array<ChoiceAlone, 2>;
 
 /// The first word of keys, beside those of the three primitives.
 constexpr std::int64_t kTogether = 0x103;
@@ -161,12 +170,11 @@ class RecordedCall final : public Plan {
 };
 
 /// Two of a call's primitives, and its bias gradient where it has one, as a problem of their own. A
-/// candidate's id is an order and the ids of both: "side by side: graph/engine 1 & graph/engine 2";
-/// or of what computes all: "in one pass: own/pointwise".
+/// candidate's id is the arrangement of two kernels, or of one that computes all.
 class TogetherSpace final : public internal::SearchSpace {
  public:
   /// `alone` are the choices for each primitive alone.
-  TogetherSpace(const Call& call, std::array<Decision, 2> alone, Order likely)
+  TogetherSpace(const Call& call, ChoicesAlone alone, Order likely)
       : call_(call),
         alone_(std::move(alone)),
         likely_(likely),
@@ -182,60 +190,61 @@ class TogetherSpace final : public internal::SearchSpace {
 
   std::vector<Candidate> List(int /*batch*/, std::vector<Rejection>* /*rejections*/) override {
     std::vector<Candidate> candidates;
-    const auto add_id = [&](const std::string& id) {
+    const auto add_name = [&](const CandidateName& name) {
+      const std::string id = name.Write();
       candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
     };
     const bool may_be_aside =
         policy_.mode == SearchMode::kBenchmark ||
         PlanInOrder(call_, Order::kSideBySide)->extra_workspace() <= kMostForSideBySide;
-    const auto add = [&](const std::string& first, const std::string& second) {
+    const auto add = [&](const KernelName& first, const KernelName& second) {
       const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
       for (const Order order : {likely_, other}) {
         if (order == Order::kInTurn || may_be_aside) {
-          add_id(NameOf(order).append(first).append(kAnd).append(second));
+          add_name({ArrangementOf(order), {first, second}});
         }
       }
     };
     const OnePass one_pass = InOnePass(call_);
-    if (one_pass.is_promising) {
-      add_id(kInOnePass + one_pass.id);
+    const std::optional<KernelName> one_kernel = KernelName::Read(one_pass.id);
+    const KernelName& first_alone = alone_[0].kernel;
+    const KernelName& second_alone = alone_[1].kernel;
+    if (one_kernel && one_pass.is_promising) {
+      add_name({Arrangement::kInOnePass, {*one_kernel}});
     }
-    add(alone_[0].id, alone_[1].id);
-    if (!one_pass.id.empty() && !one_pass.is_promising) {
-      add_id(kInOnePass + one_pass.id);
+    add(first_alone, second_alone);
+    if (one_kernel && !one_pass.is_promising) {
+      add_name({Arrangement::kInOnePass, {*one_kernel}});
     }
-    for (const std::string& first : Ids(0)) {
-      for (const std::string& second : Ids(1)) {
-        const std::string_view form = CandidateName::Parse(first).form;
-        const bool is_new = first != alone_[0].id || second != alone_[1].id;
-        // What is computed in parts shares no copy.
-        const bool may_share = !form.empty() && !form.starts_with(kParts);
-        if (is_new && may_share && form == CandidateName::Parse(second).form) {
+    for (const KernelName& first : Kernels(0)) {
+      for (const KernelName& second : Kernels(1)) {
+        const bool is_new = first != first_alone || second != second_alone;
+        if (is_new && MayShareCopies(first, second)) {
           add(first, second);
         }
       }
     }
-    if (SumsByTiles(0)) {
-      add(kDepthwiseTiles, alone_[1].id);
+    const std::optional<KernelName> tiles = KernelName::Read(kDepthwiseTiles);
+    if (tiles && SumsByTiles(0)) {
+      add(*tiles, second_alone);
     }
-    if (SumsByTiles(1)) {
-      add(alone_[0].id, kDepthwiseTiles);
+    if (tiles && SumsByTiles(1)) {
+      add(first_alone, *tiles);
     }
     return candidates;
   }
 
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
-    if (id.starts_with(kInOnePass)) {
-      return BuildInOnePass(id);
-    }
-    for (const Order order : {Order::kInTurn, Order::kSideBySide}) {
-      const std::string name = NameOf(order);
-      const std::size_t middle = id.find(kAnd);
-      if (id.starts_with(name) && middle != std::string::npos) {
-        return BuildParts(
-            order, {id.substr(name.size(), middle - name.size()),
-                    id.substr(middle + std::string(kAnd).size())});
-      }
+    const std::optional<CandidateName> name = CandidateName::Read(id);
+    switch (name ? name->arrangement : Arrangement::kAlone) {
+      case Arrangement::kInTurn:
+        return BuildParts(Order::kInTurn, name->kernels);
+      case Arrangement::kSideBySide:
+        return BuildParts(Order::kSideBySide, name->kernels);
+      case Arrangement::kInOnePass:
+        return BuildInOnePass(name->kernels.front());
+      case Arrangement::kAlone:
+        break;
     }
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
@@ -268,43 +277,49 @@ class TogetherSpace final : public internal::SearchSpace {
   }
 
  private:
-  static constexpr const char* kAnd = " & ";
-  static constexpr const char* kInOnePass = "in one pass: ";
+  static Arrangement ArrangementOf(Order order) {
+    return order == Order::kInTurn ? Arrangement::kInTurn : Arrangement::kSideBySide;
+  }
 
-  static std::string NameOf(Order order) {
-    return order == Order::kInTurn ? "in turn: " : "side by side: ";
+  /// Whether both make copies, of the same form. What is computed in parts shares none.
+  static bool MayShareCopies(const KernelName& first, const KernelName& second) {
+    return !first.form.empty() && first.form == second.form && first.parts == 1 &&
+           second.parts == 1;
   }
 
   /// The choice alone, then the quickest in other forms. Those were not compared with what is added
   /// to, which has to be rounded once.
-  [[nodiscard]] std::vector<std::string> Ids(int part) const {
+  [[nodiscard]] std::vector<KernelName> Kernels(int part) const {
     const Task& task = call_.tasks[part].task;
-    std::vector<std::string> ids = {alone_.at(part).id};
+    std::vector<KernelName> kernels = {alone_.at(part).kernel};
     if (!task.accumulate || SizeOf(task.problem.type) > 2) {
-      const std::vector<std::string>& others = alone_.at(part).of_other_forms;
-      ids.insert(ids.end(), others.begin(), others.end());
+      for (const std::string& id : alone_.at(part).decision.of_other_forms) {
+        if (std::optional<KernelName> kernel = KernelName::Read(id)) {
+          kernels.push_back(std::move(*kernel));
+        }
+      }
     }
-    return ids;
+    return kernels;
   }
 
   /// Whether kernels that were not chosen for a part alone would sum the bias gradient as well.
   [[nodiscard]] bool SumsByTiles(int part) const {
     const Task& task = call_.tasks[part].task;
-    return call_.sums != nullptr && IsFilter(task) && alone_.at(part).id != kDepthwiseTiles &&
-           DepthwiseTilesOf(task).has_value();
+    return call_.sums != nullptr && IsFilter(task) &&
+           alone_.at(part).decision.id != kDepthwiseTiles && DepthwiseTilesOf(task).has_value();
   }
 
-  Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::array<std::string, 2>& ids) {
+  Result<std::unique_ptr<Plan>> BuildParts(Order order, const std::vector<KernelName>& kernels) {
     std::vector<Part> parts;
     for (int i = 0; i < 2; ++i) {
       const ReadyTask& ready = call_.tasks[i];
       Part part{ready.task.primitive, ready.plan};
-      if (ids.at(i) != alone_.at(i).id) {
+      if (kernels.at(i) != alone_.at(i).kernel) {
         Result<std::unique_ptr<Plan>> plan =
             ConvSearchSpace(
                 call_.device, stream(), ready.task,
                 OperandsOf(ready.task.primitive, call_.addresses), policy_)
-                .Build(ids.at(i));
+                .Build(kernels.at(i));
         if (!plan.ok()) {
           return plan;
         }
@@ -316,9 +331,9 @@ class TogetherSpace final : public internal::SearchSpace {
     return WithinLimit(std::move(parts), order);
   }
 
-  Result<std::unique_ptr<Plan>> BuildInOnePass(const std::string& id) {
-    if (id != kInOnePass + InOnePass(call_).id) {
-      return InvalidArgument("'" + id + "' does not fit the problem");
+  Result<std::unique_ptr<Plan>> BuildInOnePass(const KernelName& kernel) {
+    if (kernel.Write() != InOnePass(call_).id) {
+      return InvalidArgument("'" + kernel.Write() + "' does not compute the gradients in one pass");
     }
     Result<std::unique_ptr<Plan>> plan =
         MakeOnePassPlan(call_.device, call_.tasks[0].task, call_.tasks[1].task);
@@ -439,7 +454,7 @@ class TogetherSpace final : public internal::SearchSpace {
   /// Whether the choice for a task alone keeps the promise: then the choice for both does.
   [[nodiscard]] bool KeepsPromise(const Task& task) const {
     const int part = &task == &call_.tasks[0].task ? 0 : 1;
-    return alone_.at(part).error <= internal::kPromisedOfFloat;
+    return alone_.at(part).decision.error <= internal::kPromisedOfFloat;
   }
 
   /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside
@@ -498,7 +513,7 @@ class TogetherSpace final : public internal::SearchSpace {
   }
 
   Call call_;
-  std::array<Decision, 2> alone_;
+  ChoicesAlone alone_;
   Order likely_;
   internal::SearchPolicy policy_;
   std::unique_ptr<cuda::Trial> trial_;
@@ -507,27 +522,28 @@ class TogetherSpace final : public internal::SearchSpace {
 };
 
 /// What a choice for a call is remembered by: the problems, and what was chosen for each alone.
-ProblemKey KeyOf(const Call& call, const std::array<Decision, 2>& alone) {
+ProblemKey KeyOf(const Call& call, const ChoicesAlone& alone) {
   ProblemKey key;
   key.Add(kTogether);
   for (int i = 0; i < 2; ++i) {
     key.Add(static_cast<std::int64_t>(call.tasks[i].key.hash()));
-    key.AddText(alone.at(i).id);
+    key.AddText(alone.at(i).decision.id);
   }
   AddSums(call.sums, &key);
   return key;
 }
 
 /// The choices for each primitive alone; none where one has been dropped since.
-std::optional<std::array<Decision, 2>> ChoicesAlone(const Call& call) {
-  std::array<Decision, 2> alone;
+std::optional<ChoicesAlone> FindChoicesAlone(const Call& call) {
+  ChoicesAlone alone;
   for (int i = 0; i < 2; ++i) {
     std::optional<Decision> found =
         call.context.decisions()->Find(call.tasks[i].key, call.context.search_mode());
-    if (!found) {
+    std::optional<KernelName> kernel = found ? KernelName::Read(found->id) : std::nullopt;
+    if (!found || !kernel) {
       return std::nullopt;
     }
-    alone.at(i) = std::move(*found);
+    alone.at(i) = {std::move(*found), std::move(*kernel)};
   }
   return alone;
 }
@@ -566,7 +582,7 @@ void Update(const Call& call, ReadyPlan* ready) {
   const std::uint64_t generation = call.context.decisions()->generation();
   std::unique_ptr<CallPlan> by_rule = PlanByRule(call);
   SearchMode mode = SearchMode::kHeuristic;
-  if (std::optional<std::array<Decision, 2>> alone = ChoicesAlone(call)) {
+  if (std::optional<ChoicesAlone> alone = FindChoicesAlone(call)) {
     const ProblemKey key = KeyOf(call, *alone);
     if (ready->plan != nullptr && internal::Serves(call.context, key, ready)) {
       return;

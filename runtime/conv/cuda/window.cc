@@ -147,11 +147,10 @@ MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32
   return window::MakeCorrelation(task);
 }
 
-internal::Candidate
-WindowCandidate(const Task& task, const WindowWork& work, const std::string& engine) {
+internal::Candidate WindowCandidate(const Task& task, const WindowWork& work) {
   return {
-      .id = engine,
-      .engine = engine,
+      .id = kWindow,
+      .engine = kWindow,
       .notes = {.tf32 = task.problem.type == DataType::kFloat},
       .workspace = std::visit([](const auto& either) { return either.workspace(); }, work)};
 }

@@ -33,9 +33,9 @@ using WindowWork = std::variant<window::Correlation, window::Filter>;
 std::optional<WindowWork>
 MakeWindowWork(const cuda::DeviceInfo& device, const Task& task, bool allow_tf32);
 
-/// WindowCandidate returns the candidate, of the engine's name.
-internal::Candidate
-WindowCandidate(const Task& task, const WindowWork& work, const std::string& engine);
+inline constexpr const char* kWindow = "own/window";
+
+internal::Candidate WindowCandidate(const Task& task, const WindowWork& work);
 
 /// BuildWindowPlan makes the candidate's plan.
 Result<std::unique_ptr<internal::Plan>>

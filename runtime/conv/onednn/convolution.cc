@@ -69,7 +69,7 @@ bool PrefersGemm(const Task& task) {
 /// How many of the rules of thumb a candidate goes against.
 int Misfits(const Task& task, const Candidate& candidate) {
   const bool is_gemm = candidate.id.find("gemm") != std::string::npos;
-  const bool is_plain = candidate.id.find("/plain/") != std::string::npos;
+  const bool is_plain = candidate.id.starts_with("plain/");
   const bool is_other = is_gemm != PrefersGemm(task);
   const bool is_elsewhere = is_plain != (IsChannelsLast(task) || PrefersGemm(task));
   return (is_other ? 2 : 0) + (is_elsewhere ? 1 : 0);
@@ -201,15 +201,12 @@ class OneDnnPlan final : public Plan {
 
 }  // namespace
 
-std::vector<Candidate> ListOneDnn(
-    const Task& task,
-    int threads,
-    const std::string& prefix,
-    std::vector<Rejection>* rejections) {
+std::vector<Candidate>
+ListOneDnn(const Task& task, int threads, std::vector<Rejection>* rejections) {
   const onednn::ThreadLimit limit(threads);
   std::vector<Candidate> candidates;
   for (const Place& place : kPlaces) {
-    const std::string begin = prefix + place.name + "/";
+    const std::string begin = std::string(place.name) + "/";
     const auto add = [&](const dnnl::primitive_desc& implementation) {
       const std::string id = begin + implementation.impl_info_str();
       const auto is_it = [&](const Candidate& each) { return each.id == id; };

@@ -21,16 +21,16 @@ namespace gradsmith::conv {
 inline constexpr int kBias = kOperands;
 inline constexpr int kCpuOperands = kOperands + 1;
 
-/// ListOneDnn lists the implementations for a task on so many threads, the most promising first.
-/// Ids begin with `prefix`, which ends in "/". The reference ones, which take a thousand times as
-/// long, are left out.
-std::vector<internal::Candidate> ListOneDnn(
-    const Task& task,
-    int threads,
-    const std::string& prefix,
-    std::vector<internal::Rejection>* rejections);
+/// The source of oneDNN's candidates.
+inline constexpr const char* kOneDnn = "onednn";
 
-/// BuildOneDnnPlan makes the plan of an id without its prefix.
+/// ListOneDnn lists the implementations for a task on so many threads, the most promising first.
+/// An id is such as "plain/jit:avx2", which is the variant's in a candidate's name. The reference
+/// ones, which take a thousand times as long, are left out.
+std::vector<internal::Candidate>
+ListOneDnn(const Task& task, int threads, std::vector<internal::Rejection>* rejections);
+
+/// BuildOneDnnPlan makes the plan of such an id.
 Result<std::unique_ptr<internal::Plan>>
 BuildOneDnnPlan(const Task& task, int threads, const std::string& choice);
 

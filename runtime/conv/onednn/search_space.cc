@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <new>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "conv/onednn/convolution.h"
 #include "conv/primitives.h"
 #include "conv/trial_data.h"
+#include "core/candidate_name.h"
 #include "core/rounding.h"
 
 namespace gradsmith::conv {
@@ -21,7 +23,6 @@ using internal::Plan;
 using internal::Rejection;
 
 constexpr const char* kOwn = "own/gemm";
-constexpr const char* kOneDnn = "onednn/";
 
 /// The bias as our own kernels take it; absent where there is none.
 ConstTensorRef BiasOf(const Task& task, const void* data) {
@@ -100,19 +101,24 @@ std::string CpuSearchSpace::Describe() const {
 }
 
 std::vector<Candidate> CpuSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
-  const bool is_own = (batch == 0) == OwnIsFirst(task_);
-  return is_own ? std::vector<Candidate>{{.id = kOwn, .engine = kOwn}}
-                : ListOneDnn(task_, threads_, kOneDnn, rejections);
+  if ((batch == 0) == OwnIsFirst(task_)) {
+    return {{.id = kOwn, .engine = kOwn}};
+  }
+  std::vector<Candidate> candidates = ListOneDnn(task_, threads_, rejections);
+  for (Candidate& candidate : candidates) {
+    candidate.id = internal::NameOfVariant(kOneDnn, candidate.id);
+    candidate.engine = internal::NameOfVariant(kOneDnn, candidate.engine);
+  }
+  return candidates;
 }
 
 Result<std::unique_ptr<Plan>> CpuSearchSpace::Build(const std::string& id) {
   if (id == kOwn) {
     return std::unique_ptr<Plan>(std::make_unique<OwnPlan>(task_));
   }
-  if (!id.starts_with(kOneDnn)) {
-    return InvalidArgument("'" + id + "' is no candidate on the CPU");
-  }
-  return BuildOneDnnPlan(task_, threads_, id.substr(std::string_view(kOneDnn).size()));
+  const std::optional<std::string> variant = internal::VariantOf(kOneDnn, id);
+  return variant ? BuildOneDnnPlan(task_, threads_, *variant)
+                 : InvalidArgument("'" + id + "' is no candidate on the CPU");
 }
 
 template <typename Call>

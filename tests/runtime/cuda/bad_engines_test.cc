@@ -47,13 +47,14 @@ int UseList() {
   EXPECT_FALSE(IsKnownBad("forward", "graph/8", 3));
   EXPECT_FALSE(IsKnownBad("forward", "graph/9", 2));
   EXPECT_FALSE(IsKnownBad("forward", "graph/10", 2));
-  const Status remembered = CheckEngine("forward", "graph/engine 8/2=1", 2);
+  const Status remembered =
+      CheckEngine("forward", {.source = "graph", .variant = "engine 8/2=1"}, 2);
   EXPECT_EQ(remembered.code(), StatusCode::kUnsupported);
   EXPECT_NE(
       remembered.message().find("'graph/engine 8/2=1' is known to be bad in cuDNN"),
       std::string::npos)
       << remembered.message();
-  EXPECT_TRUE(CheckEngine("forward", "graph/engine 8/2=1", 3).ok());
+  EXPECT_TRUE(CheckEngine("forward", {.source = "graph", .variant = "engine 8/2=1"}, 3).ok());
   EXPECT_EQ(
       warnings, std::vector<std::string>{
                     path + ":6: expected <operation> <source>/<engine> <rank or *> <first version> "

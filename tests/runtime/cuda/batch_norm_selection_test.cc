@@ -749,7 +749,7 @@ class BatchNormGraphTest : public testing::Test {
     }
     std::size_t count = 0;
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-      const auto listed = cuda::ListEngines(*target_, *graph, mode, XOf(form.inner).type, "graph/");
+      const auto listed = cuda::ListEngines(*target_, *graph, mode, XOf(form.inner).type);
       count += listed.ok() ? listed->size() : 0;
     }
     return count;

@@ -113,7 +113,7 @@ TEST(FormsOf, ADepthwiseFilterIsChannelsFirst) {
 TEST(FormsOf, MisalignedOperandsMustBeCopied) {
   Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
   task.alignment[kW] = 4;
-  EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, true, false}}}));
+  EXPECT_EQ(Summary(task), (Forms{{"packed", {false, true, false}}}));
   const Form packed = FormsOf(task)[0];
   EXPECT_EQ(packed.inner.alignment[kW], 16);
   EXPECT_EQ(packed.inner.problem.w_strides, task.problem.w_strides);
@@ -124,7 +124,7 @@ TEST(FormsOf, MisalignedOperandsMustBeCopied) {
 TEST(FormsOf, ZeroStridesMustBeCopied) {
   Task task = Dense(Primitive::kBackwardFilter);
   task.problem.y_strides = {0, 1, 0, 0};
-  EXPECT_EQ(Summary(task), (Forms{{"packed ", {false, false, true}}}));
+  EXPECT_EQ(Summary(task), (Forms{{"packed", {false, false, true}}}));
   const Dims y = DimsOf(task.problem, kY);
   const Strides strides = FormsOf(task)[0].inner.problem.y_strides;
   EXPECT_TRUE(strides == ContiguousStrides(y) || strides == ChannelsLastStrides(y));
@@ -137,7 +137,7 @@ TEST(FormsOf, OddStridesMayBeCopied) {
     for (int i = 0; i < 4; ++i) {
       task.problem.x_strides[i] *= 2;
     }
-    EXPECT_EQ(Summary(task), (Forms{{"", {}}, {"packed ", {true, false, false}}}));
+    EXPECT_EQ(Summary(task), (Forms{{"", {}}, {"packed", {true, false, false}}}));
     EXPECT_EQ(FormsOf(task)[0].inner.problem.x_strides, task.problem.x_strides);
     // The copy has the layout that the strides are nearest to.
     EXPECT_EQ(FormsOf(task)[1].inner.problem.x_strides, dense);
@@ -153,7 +153,7 @@ TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
       task.alignment.at(odd) = 4;
       const std::vector<Form> forms = FormsOf(task);
       ASSERT_FALSE(forms.empty());
-      EXPECT_EQ(forms[0].name, "packed ");
+      EXPECT_EQ(forms[0].name, "packed");
       EXPECT_TRUE(forms[0].inner.accumulate);
       EXPECT_TRUE(forms[0].copied.at(odd));
     }
@@ -161,15 +161,15 @@ TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
 }
 
 TEST(FormsOf, TheOtherLayoutIsADetour) {
-  EXPECT_EQ(Detours(Dense(Primitive::kForward)), (Forms{{"nhwc ", kAllCopied}}));
-  EXPECT_EQ(Detours(Dense(Primitive::kForward, true)), (Forms{{"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(Dense(Primitive::kForward)), (Forms{{"nhwc", kAllCopied}}));
+  EXPECT_EQ(Detours(Dense(Primitive::kForward, true)), (Forms{{"nchw", kAllCopied}}));
   Task half = Dense(Primitive::kForward);
   half.problem.type = DataType::kMLFloat16;
   half.problem.y_channels = 16;
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(half.problem, operand) = ContiguousStrides(DimsOf(half.problem, operand));
   }
-  EXPECT_EQ(Detours(half), (Forms{{"nhwc ", kAllCopied}}));
+  EXPECT_EQ(Detours(half), (Forms{{"nhwc", kAllCopied}}));
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(half.problem, operand) = ChannelsLastStrides(DimsOf(half.problem, operand));
   }
@@ -179,38 +179,37 @@ TEST(FormsOf, TheOtherLayoutIsADetour) {
 TEST(FormsOf, WhatIsLaidOutAlikeIsNotCopiedForADetour) {
   Task task = Dense(Primitive::kBackwardFilter);
   task.problem.y_strides = ChannelsLastStrides(DimsOf(task.problem, kY));
-  EXPECT_EQ(
-      Detours(task), (Forms{{"nhwc ", {true, true, false}}, {"nchw ", {false, false, true}}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nhwc", {true, true, false}}, {"nchw", {false, false, true}}}));
 }
 
 TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   Task task = Dense(Primitive::kForward, true);
   task.problem.type = DataType::kBFloat16;
-  EXPECT_EQ(Detours(task), (Forms{{"padded8 ", {false, true, true}}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded8", {false, true, true}}}));
   task.problem.x_channels = 3;
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
-  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"padded8 ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded4", {true, true, false}}, {"padded8", kAllCopied}}));
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
   }
-  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", kAllCopied}, {"padded8 ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded4", kAllCopied}, {"padded8", kAllCopied}}));
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
   const Form padded = FormsOf(task)[1];
-  EXPECT_EQ(padded.name, "padded4 ");
+  EXPECT_EQ(padded.name, "padded4");
   EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));
   EXPECT_EQ(DimsOf(padded.inner.problem, kW), (Dims{4, 4, 3, 3}));
   EXPECT_EQ(padded.inner.problem.x_strides, ChannelsLastStrides(Dims{2, 4, 6, 6}));
   task.problem.type = DataType::kFloat;
-  EXPECT_EQ(Detours(task), (Forms{{"padded4 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded4", {true, true, false}}, {"nchw", kAllCopied}}));
   task.problem.type = DataType::kDouble;
-  EXPECT_EQ(Detours(task), (Forms{{"padded2 ", {true, true, false}}, {"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"padded2", {true, true, false}}, {"nchw", kAllCopied}}));
   // Groups cannot be padded at their ends.
   task.problem.group = 2;
-  EXPECT_EQ(Detours(task), (Forms{{"nchw ", kAllCopied}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nchw", kAllCopied}}));
 }
 
 /// As the backward data of a network's first layer, by small steps.
@@ -244,7 +243,7 @@ TEST(FormsOf, ChannelsThatWindowsTakeNeedNoPadding) {
     SCOPED_TRACE(Describe(task));
     bool has_own = false;
     for (const Form& form : FormsOf(task)) {
-      EXPECT_EQ(form.is_for_own, form.name == "nhwc ") << form.name;
+      EXPECT_EQ(form.is_for_own, form.name == "nhwc") << form.name;
       has_own = has_own || form.is_for_own;
     }
     EXPECT_EQ(has_own, each.fits);
@@ -262,9 +261,9 @@ TEST(FormsOf, LargeTensorsArePaddedFirst) {
     }
     const std::vector<Form> forms = FormsOf(task);
     ASSERT_EQ(forms.size(), 3U);
-    EXPECT_EQ(forms[0].name, batch == 2 ? "" : "padded4 ");
-    EXPECT_EQ(forms[1].name, batch == 2 ? "padded4 " : "");
-    EXPECT_EQ(forms[2].name, "padded8 ");
+    EXPECT_EQ(forms[0].name, batch == 2 ? "" : "padded4");
+    EXPECT_EQ(forms[1].name, batch == 2 ? "padded4" : "");
+    EXPECT_EQ(forms[2].name, "padded8");
   }
 }
 
@@ -280,14 +279,13 @@ TEST(FormsOf, SingleTapsBySteps) {
     StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
   }
   EXPECT_EQ(
-      Detours(task),
-      (Forms{{"subsampled ", {true, false, false}}, {"nhwc ", {true, false, true}}}));
+      Detours(task), (Forms{{"subsampled", {true, false, false}}, {"nhwc", {true, false, true}}}));
   const Form form = FormsOf(task)[1];
   EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 3, 3}));
   EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
   // A pad puts taps between the positions that are copied.
   task.problem.axes[0].pad_begin = 1;
-  EXPECT_EQ(Detours(task), (Forms{{"nhwc ", {true, false, true}}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nhwc", {true, false, true}}}));
 }
 
 TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
@@ -304,11 +302,11 @@ TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
   };
   EXPECT_EQ(Detours(depthwise(false)), Forms());
   Task task = depthwise(true);
-  EXPECT_EQ(Detours(task), (Forms{{"nchw ", {true, false, true}}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nchw", {true, false, true}}}));
   EXPECT_TRUE(FormsOf(task).back().is_for_own);
   // Not by rows any more, but by bands and by lines.
   task.problem.axes[1].dilation = 2;
-  EXPECT_EQ(Detours(task), (Forms{{"nchw ", {true, false, true}}}));
+  EXPECT_EQ(Detours(task), (Forms{{"nchw", {true, false, true}}}));
   // There are no kernels for both.
   task.problem.axes[1].stride = 2;
   EXPECT_EQ(Detours(task), Forms());

@@ -77,27 +77,33 @@ std::string FirstForm(const Layer& layer, Primitive primitive, DataType type, La
   return FormsOf(TaskOf(layer, primitive, type, layout)).front().name;
 }
 
+internal::KernelName Kernel(const std::string& name) {
+  return internal::KernelName::Read(name).value();
+}
+
 TEST(Preference, WhatMayTakeSecondsIsALastResort) {
   Layer large = kThree56;
   large.batch *= 1024;
   for (const Primitive primitive : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
     const auto is_endless = [&](const Layer& layer, DataType type, const std::string& engine) {
-      return IsEndless(TaskOf(layer, primitive, type, Layout::kLast), engine);
+      return IsEndless(TaskOf(layer, primitive, type, Layout::kLast), Kernel(engine));
     };
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {
-      EXPECT_TRUE(is_endless(large, type, "legacy/0"));
-      EXPECT_TRUE(is_endless(large, type, "graph/0"));
-      EXPECT_FALSE(is_endless(large, type, "legacy/1"));
-      EXPECT_FALSE(is_endless(large, type, "graph/67"));
-      EXPECT_FALSE(is_endless(kThree56, type, "legacy/0"));
-      EXPECT_FALSE(is_endless(kThree56, type, "graph/0"));
+      EXPECT_TRUE(is_endless(large, type, "legacy/algorithm 0/math 0"));
+      EXPECT_TRUE(is_endless(large, type, "graph/engine 0"));
+      EXPECT_FALSE(is_endless(large, type, "legacy/algorithm 1/math 0"));
+      EXPECT_FALSE(is_endless(large, type, "graph/engine 67"));
+      EXPECT_FALSE(is_endless(kThree56, type, "legacy/algorithm 0/math 0"));
+      EXPECT_FALSE(is_endless(kThree56, type, "graph/engine 0"));
     }
-    EXPECT_FALSE(is_endless(large, DataType::kFloat, "legacy/0"));
-    EXPECT_TRUE(is_endless(large, DataType::kFloat, "graph/0"));
-    EXPECT_FALSE(is_endless(large, DataType::kDouble, "graph/0")) << "which is the quickest there";
+    EXPECT_FALSE(is_endless(large, DataType::kFloat, "legacy/algorithm 0/math 0"));
+    EXPECT_TRUE(is_endless(large, DataType::kFloat, "graph/engine 0"));
+    EXPECT_FALSE(is_endless(large, DataType::kDouble, "graph/engine 0"))
+        << "which is the quickest there";
   }
   EXPECT_FALSE(IsEndless(
-      TaskOf(large, Primitive::kForward, DataType::kMLFloat16, Layout::kLast), "legacy/0"));
+      TaskOf(large, Primitive::kForward, DataType::kMLFloat16, Layout::kLast),
+      Kernel("legacy/algorithm 0/math 0")));
 }
 
 /// Patches that do not overlap: dX of 14x14 and 16x16 took 9 to 12 s on an H200.
@@ -106,11 +112,11 @@ TEST(Preference, GradientsOfPatchesThatMultiplyZerosAreEndless) {
   const Layer small = {"patch_4", 128, 3, 96, 1, {224, 224}, 4, 4};
   const auto is_endless = [](const Layer& layer, Primitive primitive, DataType type, Layout layout,
                              const std::string& engine) {
-    return IsEndless(TaskOf(layer, primitive, type, layout), engine);
+    return IsEndless(TaskOf(layer, primitive, type, layout), Kernel(engine));
   };
   constexpr auto kData = Primitive::kBackwardData;
   constexpr DataType kHalf = DataType::kMLFloat16;
-  for (const char* engine : {"graph/1", "legacy/1"}) {
+  for (const char* engine : {"graph/engine 1", "legacy/algorithm 1/math 0"}) {
     EXPECT_TRUE(is_endless(patches, kData, kHalf, Layout::kLast, engine));
     EXPECT_TRUE(is_endless(patches, kData, DataType::kBFloat16, Layout::kFirst, engine));
     EXPECT_TRUE(is_endless(patches, kData, DataType::kFloat, Layout::kLast, engine));
@@ -118,7 +124,7 @@ TEST(Preference, GradientsOfPatchesThatMultiplyZerosAreEndless) {
     EXPECT_FALSE(is_endless(patches, Primitive::kBackwardFilter, kHalf, Layout::kLast, engine));
     EXPECT_FALSE(is_endless(small, kData, kHalf, Layout::kLast, engine));
   }
-  EXPECT_FALSE(is_endless(patches, kData, kHalf, Layout::kLast, "graph/10"));
+  EXPECT_FALSE(is_endless(patches, kData, kHalf, Layout::kLast, "graph/engine 10"));
 }
 
 TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
@@ -128,15 +134,15 @@ TEST(Preference, HalfGoesToChannelsLastWhereTheCopiesPay) {
       const auto first = [&](const Layer& layer, Layout layout = Layout::kFirst) {
         return FirstForm(layer, primitive, type, layout);
       };
-      EXPECT_EQ(first(kThree56), "nhwc ");
-      EXPECT_EQ(first(kThree14), "nhwc ");
-      EXPECT_EQ(first(kVolume), "nhwc ");
+      EXPECT_EQ(first(kThree56), "nhwc");
+      EXPECT_EQ(first(kThree14), "nhwc");
+      EXPECT_EQ(first(kVolume), "nhwc");
       EXPECT_EQ(first(kThree7), "") << "small";
       EXPECT_EQ(first(kPlain56), "") << "a matrix product that waits for memory";
-      EXPECT_EQ(first(kPlain14), "nhwc ");
+      EXPECT_EQ(first(kPlain14), "nhwc");
       EXPECT_EQ(first(kGrouped), "");
       EXPECT_EQ(first(kDepthwise), "");
-      EXPECT_EQ(first(kStem), "padded4 ");
+      EXPECT_EQ(first(kStem), "padded4");
       EXPECT_EQ(first(kThree56, Layout::kLast), "");
     }
   }
@@ -152,8 +158,8 @@ TEST(Preference, HalfIsPaddedSoonWhereChannelsAreMany) {
       const auto first = [&](const Layer& layer, Layout layout = Layout::kLast) {
         return FirstForm(layer, primitive, type, layout);
       };
-      EXPECT_EQ(first(up), "padded8 ");
-      EXPECT_EQ(first(up, Layout::kFirst), "padded8 ");
+      EXPECT_EQ(first(up), "padded8");
+      EXPECT_EQ(first(up, Layout::kFirst), "padded8");
       Layer other = up;
       other.batch = 4;
       EXPECT_EQ(first(other), "") << "the launches of copies weigh more";
@@ -161,7 +167,7 @@ TEST(Preference, HalfIsPaddedSoonWhereChannelsAreMany) {
       other.x_channels = 15;
       EXPECT_EQ(first(other), "") << "copies have more channels beside them";
       other.batch = 128;
-      EXPECT_EQ(first(other), "padded8 ");
+      EXPECT_EQ(first(other), "padded8");
       EXPECT_EQ(first(other, Layout::kFirst), "") << "large copies to another layout";
       other = up;
       other.x_channels = other.y_channels = 24;
@@ -174,12 +180,13 @@ TEST(Preference, HalfIsPaddedSoonWhereChannelsAreMany) {
 /// cuDNN's heuristic names its plain kernel first for the filter's gradient of this one.
 TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
   const Layer small = {"from 19 to 64", 32, 19, 64, 1, {14, 14}, 3, 2};
-  const auto is_slow = [](const Layer& layer, DataType type, const char* engine = "graph/0") {
-    return IsSlow(TaskOf(layer, Primitive::kBackwardFilter, type, Layout::kLast), engine);
+  const auto is_slow = [](const Layer& layer, DataType type,
+                          const char* engine = "graph/engine 0") {
+    return IsSlow(TaskOf(layer, Primitive::kBackwardFilter, type, Layout::kLast), Kernel(engine));
   };
   EXPECT_TRUE(is_slow(small, DataType::kMLFloat16));
   EXPECT_TRUE(is_slow(small, DataType::kBFloat16));
-  EXPECT_FALSE(is_slow(small, DataType::kMLFloat16, "graph/39"));
+  EXPECT_FALSE(is_slow(small, DataType::kMLFloat16, "graph/engine 39"));
   EXPECT_FALSE(is_slow(small, DataType::kFloat));
   EXPECT_TRUE(is_slow(kThree56, DataType::kFloat));
   Layer smaller = small;
@@ -254,7 +261,7 @@ TEST(Preference, WindowsComeBeforeDepthwiseOfHalfInChannelsLast) {
 TEST(Preference, OneTapByStepsIsSubsampledInChannelsFirst) {
   for (const DataType type : {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble}) {
     for (const Primitive primitive : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
-      EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kFirst), "subsampled ");
+      EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kFirst), "subsampled");
       EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kLast), "");
     }
   }

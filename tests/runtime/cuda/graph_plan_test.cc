@@ -122,7 +122,7 @@ class GraphPlanning : public testing::Test {
 
   std::vector<Candidate> List(const OperationGraph& graph, DataType type) {
     Result<std::vector<Candidate>> candidates =
-        ListEngines(target_, graph, CUDNN_HEUR_MODE_A, type, "graph/");
+        ListEngines(target_, graph, CUDNN_HEUR_MODE_A, type);
     EXPECT_TRUE(candidates.ok()) << candidates.status().message();
     return *candidates;
   }
@@ -143,7 +143,7 @@ class GraphPlanning : public testing::Test {
   }
 
   static std::int64_t EngineOf(const Candidate& candidate) {
-    return EngineChoice::Parse(candidate.id.substr(6))->engine;
+    return EngineChoice::Parse(candidate.id)->engine;
   }
 
   GraphTarget target_{nullptr};
@@ -164,10 +164,10 @@ TEST_F(GraphPlanning, ListsEnginesForAPlainConvolution) {
     const std::vector<Candidate> candidates = List(graph, DataType::kMLFloat16);
     ASSERT_FALSE(candidates.empty());
     for (const Candidate& candidate : candidates) {
-      EXPECT_TRUE(candidate.id.starts_with("graph/engine ")) << candidate.id;
-      const Result<EngineChoice> choice = EngineChoice::Parse(candidate.id.substr(6));
+      EXPECT_TRUE(candidate.id.starts_with("engine ")) << candidate.id;
+      const Result<EngineChoice> choice = EngineChoice::Parse(candidate.id);
       ASSERT_TRUE(choice.ok()) << choice.status().message();
-      EXPECT_EQ(candidate.engine, "graph/" + std::to_string(choice->engine));
+      EXPECT_EQ(candidate.engine, std::to_string(choice->engine));
       EXPECT_FALSE(candidate.notes.tf32) << candidate.id;
     }
     EXPECT_TRUE(std::any_of(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
@@ -202,7 +202,7 @@ TEST_F(GraphPlanning, APlanOfADescribedDeviceIsBuiltAndRefusesToRun) {
       continue;
     }
     const Result<std::unique_ptr<internal::Plan>> plan =
-        BuildGraphPlan(target_, graph, *EngineChoice::Parse(candidate.id.substr(6)));
+        BuildGraphPlan(target_, graph, *EngineChoice::Parse(candidate.id));
     ASSERT_TRUE(plan.ok()) << candidate.id << ": " << plan.status().message();
     EXPECT_EQ((*plan)->workspace(), candidate.workspace);
     const std::array<void*, conv::kOperands> operands{};

@@ -22,7 +22,7 @@ using reference::Random;
 std::vector<std::string> Ids(const Task& task, int threads = 1) {
   std::vector<Rejection> rejections;
   std::vector<std::string> ids;
-  for (const Candidate& candidate : ListOneDnn(task, threads, "onednn/", &rejections)) {
+  for (const Candidate& candidate : ListOneDnn(task, threads, &rejections)) {
     ids.push_back(candidate.id);
   }
   return ids;
@@ -35,8 +35,7 @@ constexpr std::byte kPattern{0xFF};
 void ExpectExact(TaskData& data, const std::string& id, int threads) {
   SCOPED_TRACE(Describe(data.task()) + ": " + id + ", threads " + std::to_string(threads));
   const Values expected = data.Expected();
-  Result<std::unique_ptr<internal::Plan>> plan =
-      BuildOneDnnPlan(data.task(), threads, id.substr(std::string("onednn/").size()));
+  Result<std::unique_ptr<internal::Plan>> plan = BuildOneDnnPlan(data.task(), threads, id);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   const std::size_t size = (*plan)->workspace();
   const std::array<cpu::AlignedMemory, 2> workspaces = {

@@ -12,6 +12,7 @@
 
 #include "conv/onednn/convolution.h"
 #include "conv/primitives.h"
+#include "core/candidate_name.h"
 #include "core/decision_file.h"
 #include "gradsmith/context.h"
 #include "runtime/onednn/conv_task_data.h"
@@ -71,12 +72,12 @@ void ExpectRightWithEveryKernel(TaskData& data) {
   ASSERT_EQ(decisions.size(), 1U);
   const Values expected = data.Expected();
   std::vector<Rejection> rejections;
-  for (const Candidate& candidate : ListOneDnn(data.task(), 1, "onednn/", &rejections)) {
+  for (const Candidate& candidate : ListOneDnn(data.task(), 1, &rejections)) {
     SCOPED_TRACE(Describe(data.task()) + ": " + candidate.id);
     std::string path = candidate.id + ".txt";
     std::ranges::replace(path, '/', '_');
     path = folder.path() + "/" + path;
-    decisions[0].decision.id = candidate.id;
+    decisions[0].decision.id = internal::NameOfVariant(kOneDnn, candidate.id);
     ASSERT_TRUE(DecisionFile(path).Replace(decisions).ok());
     int searches = 0;
     ASSERT_TRUE(RunWith(path, data, &searches).ok());

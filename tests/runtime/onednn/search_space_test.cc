@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/candidate_name.h"
 #include "core/plan.h"
 #include "cpu/selected_run.h"
 #include "runtime/onednn/conv_task_data.h"
@@ -161,6 +162,7 @@ TEST(CpuSearchSpace, TimesAllInABenchmark) {
       .mode = SearchMode::kBenchmark, .on_progress = [&](const SearchProgress& progress) {
         timed += progress.milliseconds > 0 ? 1 : 0;
         EXPECT_EQ(progress.rejection, "");
+        EXPECT_TRUE(internal::CandidateName::Read(progress.candidate)) << progress.candidate;
         EXPECT_NE(progress.problem.find("on the CPU with 1 thread"), std::string::npos);
       }};
   CpuSearchSpace space(context, MakeTask(Primitive::kForward, kShape), 1, policy);
