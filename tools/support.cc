@@ -17,6 +17,7 @@
 #include "conv/cuda/graph.h"
 #include "conv/task.h"
 #include "core/candidate.h"
+#include "core/candidate_name.h"
 #include "core/selection.h"
 #include "cuda/cudnn.h"
 #include "cuda/descriptor.h"
@@ -149,7 +150,7 @@ CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph,
 /// The first form that has engines without a driver; failing that, the first that has any.
 Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
   Served served;
-  for (const conv::Form& form : conv::FormsOf(task)) {
+  for (const conv::OperandForm& form : conv::FormsOf(task)) {
     const Result<cuda::OperationGraph> graph = conv::MakeGraph(target, form.inner);
     if (!graph.ok()) {
       return graph.status();
@@ -159,17 +160,17 @@ Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
       return engines.status();
     }
     if (engines->brought > 0) {
-      return Served{form.name + "graph", *engines};
+      return Served{internal::InForm(form.name, "graph"), *engines};
     }
     if (engines->compiled > 0 && served.engines.compiled == 0) {
-      served = {form.name + "graph", *engines};
+      served = {internal::InForm(form.name, "graph"), *engines};
     }
   }
   return served;
 }
 
 Result<Served> Ask(const cuda::GraphTarget& target, const cuda::OpTask& task) {
-  const Result<batch_norm::Form> form = batch_norm::GraphForm(task);
+  const Result<batch_norm::StagedForm> form = batch_norm::GraphForm(task);
   if (!form.ok()) {
     return Served();
   }

@@ -270,7 +270,7 @@ void LookAtOthers(
   constexpr double kSlow = 5;  // milliseconds
   constexpr double kNothingIs = std::numeric_limits<double>::infinity();
   Result<double> milliseconds = space.Time(*selected->plan);
-  const bool is_slow = space.IsLarge() && milliseconds.ok() && *milliseconds >= kSlow;
+  const bool is_slow = space.MayTakeMilliseconds() && milliseconds.ok() && *milliseconds >= kSlow;
   if (milliseconds.ok() && !is_slow) {
     milliseconds = TimeOfFew(space, looks.of_first(), *selected->plan, kNothingIs);
   }

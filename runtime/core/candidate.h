@@ -95,8 +95,8 @@ class SearchSpace {
   /// memory was lacking, what is promised is still demanded: another process may have the memory.
   virtual bool Relax(bool /*lacks_memory*/) { return false; }
 
-  /// Whether a run may take many milliseconds: then time is worth some to a quick choice as well.
-  [[nodiscard]] virtual bool IsLarge() const { return false; }
+  /// Whether a run may take many milliseconds; then time is worth some to a quick choice as well.
+  [[nodiscard]] virtual bool MayTakeMilliseconds() const { return false; }
 
   /// Time returns the milliseconds of one run with cold caches.
   virtual Result<double> Time(Plan& plan) = 0;

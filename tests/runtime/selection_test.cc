@@ -49,7 +49,7 @@ class FakeSpace final : public SearchSpace {
   explicit FakeSpace(std::vector<std::vector<Engine>> batches) : batches_(std::move(batches)) {}
 
   [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
-  [[nodiscard]] bool IsLarge() const override { return is_large; }
+  [[nodiscard]] bool MayTakeMilliseconds() const override { return may_take_milliseconds; }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return slow_to_list.contains(batch); }
   [[nodiscard]] bool IsPromising(int batch) const override { return !unpromising.contains(batch); }
   [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
@@ -108,7 +108,7 @@ class FakeSpace final : public SearchSpace {
   /// Seconds that a timing takes.
   double time_taken = 0;
   double time_of_first = 0;
-  bool is_large = false;
+  bool may_take_milliseconds = false;
   std::set<int> slow_to_list;
   std::set<int> unpromising;
 
@@ -495,7 +495,7 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
        WithNotes("inexact", {.transforms = true})}};
   const auto choose = [&](const SearchPolicy& policy) {
     FakeSpace space(engines);
-    space.is_large = true;
+    space.may_take_milliseconds = true;
     const Result<Selected> selected = Select(space, policy);
     EXPECT_TRUE(selected.ok()) << selected.status().message();
     EXPECT_EQ(selected->decision.mode, policy.mode);
@@ -510,7 +510,7 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
 /// As long as 20 of its runs, after the first of the others.
 TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
   FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});
-  space.is_large = true;
+  space.may_take_milliseconds = true;
   space.time_taken = 0.050;
   const Result<Selected> selected = Select(space, Looking());
   ASSERT_TRUE(selected.ok()) << selected.status().message();
@@ -607,7 +607,7 @@ TEST(Selection, ALookReportsWhatItTriesAndTakes) {
 
 TEST(Selection, ALookTimesNothingWhereThereAreNoOthers) {
   FakeSpace space({{Good("only", 9), WithNotes("last", {.last_resort = true})}});
-  space.is_large = true;
+  space.may_take_milliseconds = true;
   EXPECT_EQ(Choice(space, Looking()), "only");
   EXPECT_TRUE(space.timed.empty());
 }

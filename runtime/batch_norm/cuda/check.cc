@@ -49,8 +49,8 @@ Tensor ToTensor(const OpTask& task, int operand, const void* before = nullptr) {
   tensor.data = ref.data;
   tensor.before = before;
   tensor.type = static_cast<int>(ref.type);
-  tensor.channel_stride = ref.strides[IsLarge(ref) ? 1 : 0];
-  if (IsLarge(ref)) {
+  tensor.channel_stride = ref.strides[IsPerElement(ref) ? 1 : 0];
+  if (IsPerElement(ref)) {
     ForEachSampleDim(ref.dims, [&](int from, int to) { tensor.strides[to] = ref.strides[from]; });
   }
   return tensor;
@@ -163,7 +163,7 @@ cuda::Exactness ExactnessOf(const TensorRef& output, bool usual) {
   if (usual) {
     return cuda::Exactness::kUsual;
   }
-  return IsLarge(output) ? cuda::Exactness::kPromised : cuda::Exactness::kStrict;
+  return IsPerElement(output) ? cuda::Exactness::kPromised : cuda::Exactness::kStrict;
 }
 
 Result<double> Compare(cuda::Trial& trial, const OpTask& task, bool usual) {

@@ -160,7 +160,7 @@ BuildHeld(const Target& target, const OpTask& task, const std::string& /*variant
 constexpr std::size_t kMostGraphVariants = 8;
 
 Result<Variants> FitGraph(const Target& target, const OpTask& task) {
-  const Result<Form> form = GraphForm(task);
+  const Result<StagedForm> form = GraphForm(task);
   if (!form.ok()) {
     return form.status();
   }
@@ -193,7 +193,7 @@ BuildGraph(const Target& target, const OpTask& task, const std::string& variant)
   if (!engine.ok()) {
     return engine.status();
   }
-  const Result<Form> form = GraphForm(task);
+  const Result<StagedForm> form = GraphForm(task);
   if (!form.ok()) {
     return form.status();
   }
@@ -212,7 +212,7 @@ BuildGraph(const Target& target, const OpTask& task, const std::string& variant)
 
 template <bool kPersistent>
 Result<Variants> FitLegacy(const Target& /*target*/, const OpTask& task) {
-  const Result<Form> form = LegacyForm(task);
+  const Result<StagedForm> form = LegacyForm(task);
   if (!form.ok()) {
     return form.status();
   }
@@ -222,7 +222,7 @@ Result<Variants> FitLegacy(const Target& /*target*/, const OpTask& task) {
 template <bool kPersistent>
 Result<std::unique_ptr<Plan>>
 BuildLegacy(const Target& target, const OpTask& task, const std::string& /*variant*/) {
-  const Result<Form> form = LegacyForm(task);
+  const Result<StagedForm> form = LegacyForm(task);
   if (!form.ok()) {
     return form.status();
   }

@@ -40,7 +40,7 @@ std::optional<bool> PickLayout(const OpTask& task, bool channels_last_first) {
   std::optional<bool> layout = layout_of(XOf(task));
   for (int i = 0; i < task.operands() && !layout; ++i) {
     const TensorRef& tensor = task.tensors[i];
-    if (tensor.present && IsLarge(tensor)) {
+    if (tensor.present && IsPerElement(tensor)) {
       layout = layout_of(tensor);
     }
   }
@@ -56,7 +56,7 @@ void Place(
     const Dims& dims,
     const Strides& strides,
     bool adds,
-    Form* form) {
+    StagedForm* form) {
   const TensorRef& outer = task.tensors[operand];
   TensorRef& inner = form->inner.tensors[operand];
   inner = TensorRef(type, nullptr, dims, strides);
@@ -66,22 +66,22 @@ void Place(
   inner.accumulate = suits && outer.accumulate;
 }
 
-void PlaceLarge(const OpTask& task, int operand, DataType type, bool adds, Form* form) {
+void PlaceLarge(const OpTask& task, int operand, DataType type, bool adds, StagedForm* form) {
   const Dims& dims = XOf(task).dims;
   Place(task, operand, type, dims, DenseStrides(dims, form->channels_last), adds, form);
 }
 
-void PlaceParameter(const OpTask& task, int operand, DataType type, bool adds, Form* form) {
+void PlaceParameter(const OpTask& task, int operand, DataType type, bool adds, StagedForm* form) {
   Place(task, operand, type, {XOf(task).dims[1]}, {1}, adds, form);
 }
 
 /// A form of the task's layout without operands yet.
-Result<Form> EmptyForm(const OpTask& task, bool channels_last_first) {
+Result<StagedForm> EmptyForm(const OpTask& task, bool channels_last_first) {
   const std::optional<bool> channels_last = PickLayout(task, channels_last_first);
   if (!channels_last) {
     return Unsupported("no large tensor is dense");
   }
-  Form form;
+  StagedForm form;
   form.inner.op = task.op;
   form.inner.tensors.resize(task.operands());
   form.channels_last = *channels_last;
@@ -97,8 +97,8 @@ DataType LegacyParameterType(const OpTask& task) {
   return XOf(task).type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
 }
 
-Form LegacyForwardForm(const OpTask& task, const Form& empty) {
-  Form form = empty;
+StagedForm LegacyForwardForm(const OpTask& task, const StagedForm& empty) {
+  StagedForm form = empty;
   using namespace forward;  // NOLINT(google-build-using-namespace): names of one list
   const DataType type = LegacyParameterType(task);
   for (const Operand operand : {kX, kY}) {
@@ -120,8 +120,8 @@ Form LegacyForwardForm(const OpTask& task, const Form& empty) {
   return form;
 }
 
-Form LegacyBackwardForm(const OpTask& task, const Form& empty) {
-  Form form = empty;
+StagedForm LegacyBackwardForm(const OpTask& task, const StagedForm& empty) {
+  StagedForm form = empty;
   using namespace backward;  // NOLINT(google-build-using-namespace): names of one list
   const DataType type = LegacyParameterType(task);
   for (const Operand operand : {kDY, kX, kDX}) {
@@ -146,7 +146,7 @@ Form LegacyBackwardForm(const OpTask& task, const Form& empty) {
 
 }  // namespace
 
-Result<Form> GraphForm(const OpTask& task) {
+Result<StagedForm> GraphForm(const OpTask& task) {
   using namespace backward;  // NOLINT(google-build-using-namespace): names of one list
   if (DirectionOf(task) != Direction::kBackward) {
     return Unsupported("the graph API is used for the gradient only");
@@ -166,7 +166,7 @@ Result<Form> GraphForm(const OpTask& task) {
         std::to_string(XOf(task).dims[1]) + " channels; the graph API takes multiples of " +
         std::to_string(multiple));
   }
-  Result<Form> form = EmptyForm(task, true);
+  Result<StagedForm> form = EmptyForm(task, true);
   if (!form.ok()) {
     return form;
   }
@@ -195,7 +195,7 @@ Result<Form> GraphForm(const OpTask& task) {
   return form;
 }
 
-Result<Form> LegacyForm(const OpTask& task) {
+Result<StagedForm> LegacyForm(const OpTask& task) {
   if (ActivationOf(task) != Activation::kNone) {
     return Unsupported("the legacy API takes gradients of ReLU from what its own forward has kept");
   }
@@ -203,7 +203,7 @@ Result<Form> LegacyForm(const OpTask& task) {
   if (!is_forward && !task.tensors[backward::kDX].present) {
     return Unsupported("dX is not wanted, which the legacy API always writes");
   }
-  Result<Form> form = EmptyForm(task, false);
+  Result<StagedForm> form = EmptyForm(task, false);
   if (!form.ok()) {
     return form;
   }

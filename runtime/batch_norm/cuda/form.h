@@ -9,19 +9,19 @@
 /// few types: those that do not suit it are staged.
 namespace gradsmith::batch_norm {
 
-/// Form is the task as cuDNN sees it. All operands that are present are dense, aligned to 16 bytes,
-/// and of one layout.
-struct Form : cuda::StagedTask {
+/// StagedForm is the task as cuDNN sees it. All operands that are present are dense, aligned to 16
+/// bytes, and of one layout.
+struct StagedForm : cuda::StagedTask {
   bool channels_last = false;
 };
 
 /// GraphForm returns the form for the graph API's norm-backward, which takes parameters of any type
 /// but double, writes all three outputs, and adds to none. The error says what it does not take.
-Result<Form> GraphForm(const cuda::OpTask& task);
+Result<StagedForm> GraphForm(const cuda::OpTask& task);
 
 /// LegacyForm returns the form for the legacy API, which has parameters in float, or in double
 /// beside double, and adds to dX or to both other gradients. The error says what it does not take.
-Result<Form> LegacyForm(const cuda::OpTask& task);
+Result<StagedForm> LegacyForm(const cuda::OpTask& task);
 
 /// Expanded returns a large tensor's dims with ones inserted, so that there are at least four.
 Dims Expanded(const Dims& dims);

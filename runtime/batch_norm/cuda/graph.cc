@@ -94,7 +94,7 @@ struct MadeTensors {
   Tensors tensors = Tensors(kTensors);
   std::vector<std::int64_t> uids;
 
-  Status Add(const Form& form, int uid, DataType type, const Dims& dims) {
+  Status Add(const StagedForm& form, int uid, DataType type, const Dims& dims) {
     const bool is_virtual = uid >= kNormalized;
     Result<Descriptor> tensor = cuda::MakeTensor(
         {.uid = uid,
@@ -113,7 +113,7 @@ struct MadeTensors {
   }
 };
 
-Result<MadeTensors> MakeTensors(const Form& form) {
+Result<MadeTensors> MakeTensors(const StagedForm& form) {
   const Dims large = Expanded(XOf(form.inner).dims);
   Dims small = Dims::Filled(large.size(), 1);
   small[1] = large[1];
@@ -123,7 +123,7 @@ Result<MadeTensors> MakeTensors(const Form& form) {
     if (!operand.present) {
       continue;
     }
-    if (Status status = made.Add(form, i, operand.type, IsLarge(operand) ? large : small);
+    if (Status status = made.Add(form, i, operand.type, IsPerElement(operand) ? large : small);
         !status.ok()) {
       return status;
     }
@@ -142,7 +142,7 @@ Result<MadeTensors> MakeTensors(const Form& form) {
 
 }  // namespace
 
-Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Form& form) {
+Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const StagedForm& form) {
   Result<MadeTensors> made = MakeTensors(form);
   if (!made.ok()) {
     return made.status();

@@ -9,7 +9,7 @@ namespace gradsmith::batch_norm {
 
 /// MakeGraph builds the operation graph (norm-backward) of a GraphForm, whose uids are the
 /// gradient's operands.
-Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const Form& form);
+Result<cuda::OperationGraph> MakeGraph(const cuda::GraphTarget& target, const StagedForm& form);
 
 }  // namespace gradsmith::batch_norm
 

@@ -23,7 +23,7 @@ static_assert(CUDNN_BN_MIN_EPSILON <= 0);
 /// The gradient does not use it: it is given the saved statistics.
 constexpr double kUnusedEpsilon = 1e-5;
 
-Status DescribeTensor(const Form& form, TensorDescriptor* descriptor) {
+Status DescribeTensor(const StagedForm& form, TensorDescriptor* descriptor) {
   const TensorRef& X = XOf(form.inner);
   const Dims dims = Expanded(X.dims);
   const Strides strides = DenseStrides(dims, form.channels_last);
@@ -81,7 +81,7 @@ class LegacyPlan final : public internal::Plan {
   LegacyPlan(
       const cuda::DeviceInfo& device,
       cuda::CudnnHandle& handle,
-      const Form& form,
+      const StagedForm& form,
       cudnnBatchNormMode_t mode,
       TensorDescriptor tensor,
       TensorDescriptor parameter)
@@ -170,7 +170,7 @@ class LegacyPlan final : public internal::Plan {
 Result<std::unique_ptr<internal::Plan>> BuildLegacyPlan(
     const cuda::DeviceInfo& device,
     cuda::CudnnHandle& handle,
-    const Form& form,
+    const StagedForm& form,
     bool persistent) {
   const cudnnBatchNormMode_t mode =
       persistent ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;

@@ -18,7 +18,7 @@ namespace gradsmith::batch_norm {
 Result<std::unique_ptr<internal::Plan>> BuildLegacyPlan(
     const cuda::DeviceInfo& device,
     cuda::CudnnHandle& handle,
-    const Form& form,
+    const StagedForm& form,
     bool persistent);
 
 }  // namespace gradsmith::batch_norm

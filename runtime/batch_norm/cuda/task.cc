@@ -95,7 +95,7 @@ OpTask MakeTask(
       inputs.saved_mean, inputs.saved_inv_std, outputs.dX, outputs.dScale, outputs.dBias);
 }
 
-bool IsLarge(const TensorRef& tensor) {
+bool IsPerElement(const TensorRef& tensor) {
   return tensor.rank() > 1;
 }
 

@@ -66,8 +66,8 @@ cuda::OpTask MakeTask(
 inline const TensorRef& XOf(const cuda::OpTask& task) {
   return task.lead();
 }
-/// IsLarge is true for tensors (N, C, D...), false for those of one number for each channel.
-bool IsLarge(const TensorRef& tensor);
+/// IsPerElement is true for tensors (N, C, D...), false for those of one number for each channel.
+bool IsPerElement(const TensorRef& tensor);
 std::int64_t SamplesPerChannel(const cuda::OpTask& task);
 
 }  // namespace gradsmith::batch_norm

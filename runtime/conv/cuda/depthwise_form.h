@@ -7,7 +7,7 @@ namespace gradsmith::conv::depthwise {
 
 /// What a kernel goes by: `side` x `side` filters, by steps of `step`, from the small tensor (y) to
 /// the large one (x) where `spreads`; otherwise from x to y.
-struct Form {
+struct KernelForm {
   int side;
   int step;
   bool spreads;

@@ -10,13 +10,13 @@ namespace gradsmith::conv::depthwise {
 
 namespace {
 
-struct FilterForm {
+struct NamedFilter {
   const char* name;
   int side;
   int step;
 };
 
-constexpr std::array<FilterForm, kForms> kFilterForms = {{
+constexpr std::array<NamedFilter, kForms> kFilters = {{
     {"3x3", 3, 1},
     {"5x5", 5, 1},
     {"7x7", 7, 1},
@@ -26,16 +26,16 @@ constexpr std::array<FilterForm, kForms> kFilterForms = {{
     {"5x5_by_2", 5, 2},
 }};
 
-/// The index of a form in kFilterForms, or -1.
+/// The index of a form in kFilters, or -1.
 int Find(std::int64_t side, std::int64_t step) {
   const auto* found = std::ranges::find_if(
-      kFilterForms, [&](const FilterForm& form) { return form.side == side && form.step == step; });
-  return found == kFilterForms.end() ? -1 : static_cast<int>(found - kFilterForms.begin());
+      kFilters, [&](const NamedFilter& form) { return form.side == side && form.step == step; });
+  return found == kFilters.end() ? -1 : static_cast<int>(found - kFilters.begin());
 }
 
 }  // namespace
 
-std::optional<Form> FormOf(const Task& task) {
+std::optional<KernelForm> FormOf(const Task& task) {
   const Problem& problem = task.problem;
   if (problem.spatial_rank != 2 || NumElements(DimsOf(problem, kX)) == 0 ||
       NumElements(DimsOf(problem, kY)) == 0) {
@@ -48,19 +48,19 @@ std::optional<Form> FormOf(const Task& task) {
       last.dilation != 1) {
     return std::nullopt;
   }
-  const FilterForm& form = kFilterForms.at(found);
-  return Form{
+  const NamedFilter& form = kFilters.at(found);
+  return KernelForm{
       .side = form.side,
       .step = form.step,
       .spreads = task.primitive == Primitive::kBackwardData && form.step == 2};
 }
 
-int IndexOf(const Form& form) {
+int IndexOf(const KernelForm& form) {
   return Find(form.side, form.step);
 }
 
-std::string NameOf(const Form& form) {
-  return kFilterForms.at(IndexOf(form)).name;
+std::string NameOf(const KernelForm& form) {
+  return kFilters.at(IndexOf(form)).name;
 }
 
 Origin OriginOf(const Task& task, const Axis& axis) {

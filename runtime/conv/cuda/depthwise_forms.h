@@ -14,13 +14,13 @@ namespace gradsmith::conv::depthwise {
 inline constexpr int kForms = 7;
 
 /// FormOf returns how a depthwise task is computed by tiles; nothing where there is no kernel.
-std::optional<Form> FormOf(const Task& task);
+std::optional<KernelForm> FormOf(const Task& task);
 
 /// IndexOf returns a number below kForms for a form's side and step.
-int IndexOf(const Form& form);
+int IndexOf(const KernelForm& form);
 
 /// NameOf returns how kernels are named after a form's side and step.
-std::string NameOf(const Form& form);
+std::string NameOf(const KernelForm& form);
 
 /// Where tiles begin along an axis: in the tensor that they are of, and in the other.
 struct Origin {

@@ -20,7 +20,7 @@ namespace {
 
 using cuda::DivisorOf;
 using depthwise_rows::Arguments;
-using depthwise_rows::Form;
+using depthwise_rows::KernelForm;
 using depthwise_rows::Planes;
 using depthwise_rows::Tile;
 using internal::CeilDivide;
@@ -53,7 +53,7 @@ Planes PlanesOf(const Task& task, Operand operand, int first_column) {
 }
 
 /// Sets where tiles begin, how they are read and how many there are of a plane.
-void SetPlanes(const Task& task, const Form& form, Arguments* arguments) {
+void SetPlanes(const Task& task, const KernelForm& form, Arguments* arguments) {
   const bool is_data = task.primitive == Primitive::kBackwardData;
   const Operand from = is_data ? kY : kX;
   const Operand to = is_data ? kX : kY;
@@ -75,14 +75,15 @@ constexpr std::int64_t kMostSharedBytes = 32768;
 
 /// Whether all that is read and written of a row is so at once.
 bool IsReadWhole(const DepthwiseRows& rows, int element_size) {
-  const Form& form = rows.form;
+  const KernelForm& form = rows.form;
   const Tile tile = depthwise_rows::TileOf(form, element_size);
   const int main_columns = form.spreads ? tile.columns / form.step : tile.columns * form.step;
   return rows.arguments.from.piece >= main_columns && rows.arguments.to.piece >= tile.columns;
 }
 
 /// The rows that so many strips read at most, those of whole planes included that lie between.
-std::int64_t RowsRead(const Form& form, const Tile& tile, const Arguments& arguments, int strips) {
+std::int64_t
+RowsRead(const KernelForm& form, const Tile& tile, const Arguments& arguments, int strips) {
   const int center = depthwise_rows::CenterOf(form.side);
   const int before = form.spreads ? (form.side - 1 - center) / 2 : center;
   const int after = form.spreads ? (center + 1) / 2 : form.side - form.step - center;
@@ -148,7 +149,7 @@ void SetSlices(const Task& task, DepthwiseRows* rows) {
 }
 
 Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
-  const Form& form = rows.form;
+  const KernelForm& form = rows.form;
   constexpr int kCount = depthwise::kForms;
   static auto& data_table =
       *new cuda::KernelTable<2 * 2 * kCount>(cuda::kImage_conv_depthwise_rows);
@@ -211,7 +212,7 @@ class DepthwiseRowsPlan final : public internal::Plan {
 
 std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
   const Problem& problem = task.problem;
-  const std::optional<Form> form = depthwise::FormOf(task);
+  const std::optional<KernelForm> form = depthwise::FormOf(task);
   if (!form) {
     return std::nullopt;
   }

@@ -17,7 +17,7 @@ constexpr int kThreads = 128;
 constexpr int kTilesOfThread = 4;
 
 using depthwise::CenterOf;
-using depthwise::Form;
+using depthwise::KernelForm;
 
 /// The tile of a thread: `rows` rows of a run of `columns` neighbouring elements of the result, or
 /// of dY for the filter's gradient.
@@ -28,7 +28,7 @@ struct Tile {
 
 /// TileOf returns the tile for elements of so many bytes: what it reads of a row, apart from
 /// what surrounds it, is 16 bytes, and its rows are as many as registers allow.
-constexpr Tile TileOf(Form form, int element_bytes) {
+constexpr Tile TileOf(KernelForm form, int element_bytes) {
   const bool is_large = (form.side > 4 && form.step > 1) || (form.side > 3 && element_bytes > 4);
   const bool shrinks = form.step > 1 && !form.spreads;
   return {is_large && !form.spreads ? 2 : 4, 16 / element_bytes / (shrinks ? form.step : 1)};

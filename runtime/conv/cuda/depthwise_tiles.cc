@@ -21,8 +21,8 @@ namespace {
 
 using cuda::DivisorOf;
 using depthwise_tiles::Arguments;
-using depthwise_tiles::Form;
 using depthwise_tiles::kChannels;
+using depthwise_tiles::KernelForm;
 using depthwise_tiles::kPairs;
 using depthwise_tiles::Pixels;
 using depthwise_tiles::Tile;
@@ -67,7 +67,7 @@ Pixels PixelsOf(const Task& task, Operand operand) {
 }
 
 /// What surrounds the pixels that tiles share with none.
-int HaloOf(const Form& form) {
+int HaloOf(const KernelForm& form) {
   const int center = depthwise_tiles::CenterOf(form.side);
   return form.spreads ? ((form.side - 1 - center) / 2) + ((center + 1) / 2) : form.side - form.step;
 }
@@ -75,7 +75,7 @@ int HaloOf(const Form& form) {
 /// What is to be computed: of a task, or with backward data its filter's gradient as well.
 struct Job {
   const Task& task;
-  Form form;
+  KernelForm form;
   Work work;
 };
 
@@ -86,7 +86,7 @@ Tile TileOf(const Job& job) {
 /// The pixels that a tile shares with none.
 Tile MainOf(const Job& job) {
   const Tile tile = TileOf(job);
-  const Form& form = job.form;
+  const KernelForm& form = job.form;
   return form.spreads ? Tile{tile.rows / form.step, tile.columns / form.step}
                       : Tile{tile.rows * form.step, tile.columns * form.step};
 }
@@ -134,7 +134,7 @@ BlockShape ShapeOf(const Job& job, std::int64_t down, std::int64_t across) {
   constexpr double kForTap = 1.3;
   constexpr double kForResult = 3;
   constexpr double kForVector = 14;
-  const Form& form = job.form;
+  const KernelForm& form = job.form;
   const int most = depthwise_tiles::MostTiles(form, job.work);
   const int taps = form.side * form.side / (form.spreads ? form.step * form.step : 1);
   const Tile tile = TileOf(job);
@@ -166,7 +166,7 @@ BlockShape ShapeOf(const Job& job, std::int64_t down, std::int64_t across) {
 /// Sets where tiles begin and how blocks are made of them; false where a launch is too large.
 bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   const Problem& problem = task.problem;
-  const Form& form = plan->form;
+  const KernelForm& form = plan->form;
   const Job job = {task, form, plan->work};
   Arguments& arguments = plan->arguments;
   const bool is_data = task.primitive == Primitive::kBackwardData;
@@ -240,7 +240,7 @@ std::optional<DepthwiseTiles> Planned(const Task& task, DepthwiseTiles tiles) {
   return tiles;
 }
 
-Result<CUkernel> FindKernel(const Task& task, const Form& form) {
+Result<CUkernel> FindKernel(const Task& task, const KernelForm& form) {
   static auto& data_table =
       *new cuda::KernelTable<2 * depthwise::kForms>(cuda::kImage_conv_depthwise_tiles);
   static auto& filter_table =
@@ -309,7 +309,7 @@ class DepthwiseTilesOfBothPlan final : public SharingPlan {
 }  // namespace
 
 std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task) {
-  const std::optional<Form> form = depthwise::FormOf(task);
+  const std::optional<KernelForm> form = depthwise::FormOf(task);
   if (!form || task.problem.type == DataType::kDouble || !HasVectors(task, kX) ||
       !HasVectors(task, kY)) {
     return std::nullopt;

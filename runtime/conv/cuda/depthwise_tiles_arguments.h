@@ -11,7 +11,7 @@
 namespace gradsmith::conv::depthwise_tiles {
 
 using depthwise::CenterOf;
-using depthwise::Form;
+using depthwise::KernelForm;
 
 /// Neighbouring channels of a block, two of which are a thread's.
 constexpr int kChannels = 32;
@@ -40,7 +40,7 @@ struct Tile {
 /// TileOf returns the tile of a form: as large as registers allow, where it is worth them. A tap is
 /// read from shared memory once for a row of a tile; seven columns are a whole part of the sizes
 /// that images are halved to.
-GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const Form& form, Work work, int element_bytes) {
+GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const KernelForm& form, Work work, int element_bytes) {
   const bool sums_taps = work != Work::kResult;
   if (form.step > 1 || (form.side > 3 && sums_taps) || (form.side == 3 && element_bytes > 2)) {
     return {4, 4};
@@ -50,12 +50,12 @@ GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const Form& form, Work work, int elem
 
 /// MostTiles returns how many tiles a block has at most. Where taps are few, a block computes for
 /// so short a time that several are better, of which one copies while another computes.
-GRADSMITH_BOTH_SIDES constexpr int MostTiles(const Form& form, Work work) {
+GRADSMITH_BOTH_SIDES constexpr int MostTiles(const KernelForm& form, Work work) {
   return form.side > 3 && work == Work::kResult ? 16 : 8;
 }
 
 /// BlocksAtOnce returns how many blocks of so many tiles a multiprocessor has registers for.
-GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const Form& form, Work work) {
+GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const KernelForm& form, Work work) {
   switch (work) {
     case Work::kResult:
       return form.side > 3 ? 3 : 5;

@@ -18,7 +18,7 @@ namespace {
 
 using few_channels::Arguments;
 using few_channels::DataKernel;
-using few_channels::Form;
+using few_channels::KernelForm;
 using few_channels::kFormAt;
 using internal::CeilDivide;
 
@@ -33,7 +33,7 @@ bool TakesProblem(const Task& task) {
 
 /// The first form with room for the channels, which is the one with least; -1 for none.
 int FormOf(const Problem& problem) {
-  const auto* const found = std::ranges::find_if(kFormAt, [&](const Form& form) {
+  const auto* const found = std::ranges::find_if(kFormAt, [&](const KernelForm& form) {
     return problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
   });
   return found == std::end(kFormAt) ? -1 : static_cast<int>(found - std::begin(kFormAt));
@@ -87,7 +87,7 @@ Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
 cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
   cuda::LaunchShape shape = {.blocks_x = static_cast<unsigned>(few.blocks)};
   if (IsFilter(task)) {
-    const Form form = kFormAt[few.form];
+    const KernelForm form = kFormAt[few.form];
     const int tiles = few_channels::FilterTilesOf(form, few.are_chunks);
     shape.blocks_y = static_cast<unsigned>(few.arguments.depth_taps);
     shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(form));

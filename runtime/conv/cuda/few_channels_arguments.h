@@ -24,13 +24,13 @@ constexpr int kRowsWithMargin = kRows + kMargin;
 constexpr int kMostSharedBytes = 227 << 10;
 
 /// A kernel's room for channels.
-struct Form {
+struct KernelForm {
   int y_channels;
   int x_channels;
 };
 
 constexpr int kForms = 5;
-constexpr Form kFormAt[kForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
+constexpr KernelForm kFormAt[kForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
 
 /// Room for so many elements in shared memory: an odd number of chunks, so that what lies side by
 /// side is in different banks.
@@ -62,36 +62,36 @@ constexpr int BytesWithNext(int tile, int raw, bool are_chunks) {
 // --- the filter's gradient ----------------------------------------------------------------------
 
 /// Sixteens of channels of y, each of which three warps multiply, one for each column of taps.
-constexpr int SixteensOf(Form form) {
+constexpr int SixteensOf(KernelForm form) {
   return (form.y_channels + kTile - 1) / kTile;
 }
 
 /// Eights of channels of x that a warp multiplies: more would take too many registers.
-constexpr int EightsOfWarp(Form form) {
+constexpr int EightsOfWarp(KernelForm form) {
   return form.x_channels <= 40 ? form.x_channels / kVector : form.x_channels / kVector / 2;
 }
 
 /// Groups of such warps, which take turns with tiles.
-constexpr int TurnsOf(Form form) {
+constexpr int TurnsOf(KernelForm form) {
   const int warps = kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form));
   return warps > 6 ? 1 : 12 / warps;
 }
 
-constexpr int FilterWarpsOf(Form form) {
+constexpr int FilterWarpsOf(KernelForm form) {
   return kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form)) *
          TurnsOf(form);
 }
 
 /// So many warps copy what the others multiply next: as many as leave these their registers.
-constexpr int FilterCopyWarpsOf(Form form) {
+constexpr int FilterCopyWarpsOf(KernelForm form) {
   return SixteensOf(form) > 4 ? 5 : 4;
 }
 
-constexpr int FilterThreadsOf(Form form) {
+constexpr int FilterThreadsOf(KernelForm form) {
   return 32 * (FilterWarpsOf(form) + FilterCopyWarpsOf(form));
 }
 
-constexpr int FilterSharedBytes(Form form, int tiles, bool are_chunks) {
+constexpr int FilterSharedBytes(KernelForm form, int tiles, bool are_chunks) {
   const int columns = tiles * kTile;
   return BytesWithNext(
       TileBytes(kRows, columns, form.y_channels) +
@@ -102,7 +102,7 @@ constexpr int FilterSharedBytes(Form form, int tiles, bool are_chunks) {
 }
 
 /// Tiles in a row: what shared memory has room for.
-constexpr int FilterTilesOf(Form form, bool are_chunks) {
+constexpr int FilterTilesOf(KernelForm form, bool are_chunks) {
   int tiles = 4;
   while (FilterSharedBytes(form, tiles, are_chunks) > kMostSharedBytes) {
     --tiles;
@@ -117,7 +117,7 @@ constexpr int kDataWarps = 8;
 
 /// A kernel for the gradient of x, of images or of volumes.
 struct DataKernel {
-  Form form;
+  KernelForm form;
   bool are_chunks;
   bool is_volume;
 };
@@ -141,13 +141,13 @@ constexpr int StepsOf(DataKernel kernel) {
 /// The filter lies before the tiles. For each channel of y there is a position for each tap, and a
 /// warp copies so many.
 constexpr int kFilterColumns = 32;
-constexpr int FilterRowsOf(Form form) {
+constexpr int FilterRowsOf(KernelForm form) {
   return (form.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
 }
 
 /// That of volumes has a row for each channel of y, without room between the taps.
 constexpr int FilterBytesOf(DataKernel kernel) {
-  const Form form = kernel.form;
+  const KernelForm form = kernel.form;
   return kernel.is_volume ? form.y_channels * OddChunks(kTapsOfVolume * form.x_channels)
                           : TileBytes(FilterRowsOf(form), kFilterColumns, form.x_channels);
 }

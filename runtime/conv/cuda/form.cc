@@ -97,15 +97,15 @@ bool MustBeCopied(const Task& task, Operand operand) {
 }
 
 /// Has the form see a dense copy of an operand.
-void Copy(Operand operand, const Strides& strides, Form* form) {
+void Copy(Operand operand, const Strides& strides, OperandForm* form) {
   form->copied.at(operand) = true;
   form->inner.alignment.at(operand) = kVector;
   StridesOf(form->inner.problem, operand) = strides;
 }
 
 /// The form with copies of what is odd; `needed` tells whether there is no way without.
-Form Packed(const Task& task, bool* needed) {
-  Form form{.name = "packed", .inner = task};
+OperandForm Packed(const Task& task, bool* needed) {
+  OperandForm form{.name = "packed", .inner = task};
   for (const Operand operand : {kX, kW, kY}) {
     const Dims dims = DimsOf(task.problem, operand);
     const Strides& strides = StridesOf(task.problem, operand);
@@ -118,13 +118,13 @@ Form Packed(const Task& task, bool* needed) {
   return form;
 }
 
-bool CopiesAny(const Form& form) {
+bool CopiesAny(const OperandForm& form) {
   return form.copied != std::array<bool, kOperands>{};
 }
 
 /// The form in which all operands have a layout, and their channels are a multiple of `multiple`.
-Form Rearranged(const Task& task, std::string name, Layout layout, std::int64_t multiple) {
-  Form form{.name = std::move(name), .inner = task, .is_detour = true};
+OperandForm Rearranged(const Task& task, std::string name, Layout layout, std::int64_t multiple) {
+  OperandForm form{.name = std::move(name), .inner = task, .is_detour = true};
   Problem& problem = form.inner.problem;
   const auto pad = [multiple](std::int64_t channels) {
     return (channels + multiple - 1) / multiple * multiple;
@@ -157,8 +157,8 @@ bool CanBeSubsampled(const Problem& problem) {
   return strided;
 }
 
-Form Subsampled(const Task& task) {
-  Form form{.name = "subsampled", .inner = task, .subsampled = true, .is_detour = true};
+OperandForm Subsampled(const Task& task) {
+  OperandForm form{.name = "subsampled", .inner = task, .subsampled = true, .is_detour = true};
   Problem& problem = form.inner.problem;
   for (int i = 0; i < problem.spatial_rank; ++i) {
     Axis& axis = problem.axes.at(i);
@@ -190,18 +190,18 @@ std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
                                  : std::vector<std::int64_t>{wanted};
 }
 
-Form Padded(const Task& task, std::int64_t multiple) {
+OperandForm Padded(const Task& task, std::int64_t multiple) {
   return Rearranged(task, "padded" + std::to_string(multiple), Layout::kChannelsLast, multiple);
 }
 
 /// Ways about, which cost copies.
-std::vector<Form> Detours(const Task& task) {
+std::vector<OperandForm> Detours(const Task& task) {
   const Problem& problem = task.problem;
-  std::vector<Form> forms;
+  std::vector<OperandForm> forms;
   const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
   if (is_depthwise) {
     // Our own kernels take any layout, but are the quickest where rows are dense.
-    Form first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
+    OperandForm first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
     first.is_for_own = true;
     const bool fits = DepthwiseFitsByRows(first.inner) || DepthwiseLinesOf(first.inner) ||
                       MayFitDepthwiseBands(first.inner);
@@ -218,7 +218,7 @@ std::vector<Form> Detours(const Task& task) {
     forms.push_back(Padded(task, multiple));
   }
   // Of what takes channels as they are where others ask for more, these alone may be quick.
-  Form last = Rearranged(task, "nhwc", Layout::kChannelsLast, 1);
+  OperandForm last = Rearranged(task, "nhwc", Layout::kChannelsLast, 1);
   last.is_for_own = !multiples.empty();
   if (!last.is_for_own || window::MayFit(last.inner) || MayBeFewChannels(last.inner)) {
     forms.push_back(std::move(last));
@@ -226,12 +226,12 @@ std::vector<Form> Detours(const Task& task) {
   if (SizeOf(problem.type) > 2) {
     forms.push_back(Rearranged(task, "nchw", Layout::kChannelsFirst, 1));
   }
-  std::erase_if(forms, [](const Form& form) { return !CopiesAny(form); });
+  std::erase_if(forms, [](const OperandForm& form) { return !CopiesAny(form); });
   return forms;
 }
 
 /// The detour that is likely to be the quickest way.
-std::optional<Form> LikelyDetour(const Task& task) {
+std::optional<OperandForm> LikelyDetour(const Task& task) {
   const std::vector<std::int64_t> multiples = PaddedMultiples(task.problem);
   if (!multiples.empty()) {
     return PaddingPays(task.problem) ? std::optional(Padded(task, multiples.front()))
@@ -247,7 +247,7 @@ std::optional<Form> LikelyDetour(const Task& task) {
 }
 
 /// What of an operand of the task is copied.
-TensorRef OuterRef(const Task& task, const Form& form, Operand operand, void* data) {
+TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, void* data) {
   Dims dims = DimsOf(task.problem, operand);
   Strides strides = StridesOf(task.problem, operand);
   if (operand == kX && form.subsampled) {
@@ -259,7 +259,7 @@ TensorRef OuterRef(const Task& task, const Form& form, Operand operand, void* da
   return {task.problem.type, data, dims, strides};
 }
 
-TensorRef InnerRef(const Form& form, Operand operand, void* data) {
+TensorRef InnerRef(const OperandForm& form, Operand operand, void* data) {
   const Problem& problem = form.inner.problem;
   return {problem.type, data, DimsOf(problem, operand), StridesOf(problem, operand)};
 }
@@ -269,7 +269,7 @@ class WrappedPlan final : public SharingPlan {
   WrappedPlan(
       const cuda::DeviceInfo& device,
       const Task& task,
-      Form form,
+      OperandForm form,
       std::unique_ptr<internal::Plan> inner)
       : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {
     for (const Operand operand : {kX, kW, kY}) {
@@ -386,19 +386,19 @@ class WrappedPlan final : public SharingPlan {
 
   const cuda::DeviceInfo& device_;
   Task task_;
-  Form form_;
+  OperandForm form_;
   std::unique_ptr<internal::Plan> inner_;
   std::array<OperandCopy, kOperands> copies_;
 };
 
 }  // namespace
 
-std::vector<Form> FormsOf(const Task& task) {
+std::vector<OperandForm> FormsOf(const Task& task) {
   const Task normalized = Normalized(task);
   bool needed = false;
-  Form packed = Packed(normalized, &needed);
-  std::vector<Form> forms;
-  if (std::optional<Form> likely = LikelyDetour(normalized)) {
+  OperandForm packed = Packed(normalized, &needed);
+  std::vector<OperandForm> forms;
+  if (std::optional<OperandForm> likely = LikelyDetour(normalized)) {
     forms.push_back(std::move(*likely));
   }
   if (!needed) {
@@ -407,8 +407,8 @@ std::vector<Form> FormsOf(const Task& task) {
   if (CopiesAny(packed)) {
     forms.push_back(std::move(packed));
   }
-  for (Form& form : Detours(normalized)) {
-    const bool is_new = std::none_of(forms.begin(), forms.end(), [&](const Form& other) {
+  for (OperandForm& form : Detours(normalized)) {
+    const bool is_new = std::none_of(forms.begin(), forms.end(), [&](const OperandForm& other) {
       return other.inner.problem == form.inner.problem;
     });
     if (is_new) {
@@ -418,18 +418,18 @@ std::vector<Form> FormsOf(const Task& task) {
   return forms;
 }
 
-std::size_t CopyBytes(const Form& form, Operand operand) {
+std::size_t CopyBytes(const OperandForm& form, Operand operand) {
   return form.copied.at(operand) ? AlignedWorkspace(BytesOf(form.inner.problem, operand)) : 0;
 }
 
-std::size_t CopiesBytes(const Form& form) {
+std::size_t CopiesBytes(const OperandForm& form) {
   return CopyBytes(form, kX) + CopyBytes(form, kW) + CopyBytes(form, kY);
 }
 
 std::unique_ptr<internal::Plan> WrapPlan(
     const cuda::DeviceInfo& device,
     const Task& task,
-    const Form& form,
+    const OperandForm& form,
     std::unique_ptr<internal::Plan> inner) {
   if (CopiesBytes(form) == 0) {
     return inner;

@@ -14,9 +14,9 @@
 /// In what form a task's operands meet an engine: as they are, or as copies that suit it.
 namespace gradsmith::conv {
 
-/// Form is the task as the engine sees it, and which operands are copied for that. A copied operand
-/// is dense and aligned. It may have more channels than the task's, which are zero.
-struct Form {
+/// OperandForm is the task as the engine sees it, and which operands are copied for that. A copied
+/// operand is dense and aligned. It may have more channels than the task's, which are zero.
+struct OperandForm {
   /// KernelName::form of its candidates: empty for the task as it is.
   std::string name;
   Task inner;
@@ -40,7 +40,7 @@ struct Form {
 ///   windows alone and where they may fit; the second, of depthwise ones, for our own kernels of
 ///   dense rows alone;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
-std::vector<Form> FormsOf(const Task& task);
+std::vector<OperandForm> FormsOf(const Task& task);
 
 /// AlignedWorkspace rounds bytes up to where the next piece of a workspace may begin.
 constexpr std::size_t AlignedWorkspace(std::size_t bytes) {
@@ -53,14 +53,14 @@ constexpr std::size_t AlignedWorkspace(std::size_t bytes) {
 std::unique_ptr<internal::Plan> WrapPlan(
     const cuda::DeviceInfo& device,
     const Task& task,
-    const Form& form,
+    const OperandForm& form,
     std::unique_ptr<internal::Plan> inner);
 
 /// CopiesBytes returns the workspace that a form's copies take.
-std::size_t CopiesBytes(const Form& form);
+std::size_t CopiesBytes(const OperandForm& form);
 
 /// CopyBytes returns those of one operand.
-std::size_t CopyBytes(const Form& form, Operand operand);
+std::size_t CopyBytes(const OperandForm& form, Operand operand);
 
 }  // namespace gradsmith::conv
 

@@ -138,7 +138,7 @@ bool ShareOut(std::int64_t batch, std::int64_t of_multiprocessor, int rows, Imag
 /// The form with least room that is enough for channels and for taps in a row.
 int FilterFormOf(std::int64_t step, std::int64_t channels, std::int64_t taps) {
   const auto* const found =
-      std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterForm& form) {
+      std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterKernelForm& form) {
         return step == form.step && channels <= form.channels &&
                taps <= std::int64_t{2} * form.pairs;
       });

@@ -40,31 +40,31 @@ constexpr int kPairs = (kMostTaps + 1) / 2;
 
 /// A kernel's room for channels of y, and for the rows and columns of y that 2 by 2 pixels of x
 /// meet; and its rows of positions.
-struct Form {
+struct KernelForm {
   int channels;
   int window;
   int rows = kRows;
 };
 
 constexpr int kForms = 6;
-constexpr Form kFormAt[kForms] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {64, 4}};
+constexpr KernelForm kFormAt[kForms] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {64, 4}};
 
 /// Rows of y that are multiplied at a time.
-constexpr int RowsAtOnce(Form form) {
+constexpr int RowsAtOnce(KernelForm form) {
   return form.rows + form.window - 1;
 }
 
 /// Rows of y in shared memory: these and the next ones.
-constexpr int RowsOfRing(Form form) {
+constexpr int RowsOfRing(KernelForm form) {
   return RowsAtOnce(form) + form.rows;
 }
 
-constexpr int RowBytes(Form form) {
+constexpr int RowBytes(KernelForm form) {
   return (kMostTiles * kTile + form.window - 1) * form.channels * kElementBytes;
 }
 
 /// The filter as products with it take it: a chunk for each lane.
-constexpr int FilterBytes(Form form) {
+constexpr int FilterBytes(KernelForm form) {
   return form.window * form.window * form.channels / kTile * 32 * kChunkBytes;
 }
 
@@ -92,13 +92,13 @@ constexpr int PixelBytes(int step, int rows) {
   return RowsOfPixels(step, rows) * CopiesOfPixels(step) * PixelCopyBytes(step);
 }
 
-constexpr int SharedBytes(Form form) {
+constexpr int SharedBytes(KernelForm form) {
   return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + PixelBytes(kStep, kRows);
 }
 
 /// A kernel's steps, for dW alone, and its room for channels of y and for pairs of taps in a row;
 /// and how many of its blocks share a multiprocessor, as registers for their sums let them.
-struct FilterForm {
+struct FilterKernelForm {
   int step;
   int channels;
   int pairs;
@@ -106,16 +106,16 @@ struct FilterForm {
 };
 
 constexpr int kFilterForms = 8;
-constexpr FilterForm kFilterFormAt[kFilterForms] = {{1, 32, 2, 4}, {1, 32, 4, 3}, {1, 64, 2, 3},
-                                                    {1, 64, 4, 2}, {2, 32, 2, 3}, {2, 32, 4, 2},
-                                                    {2, 64, 2, 3}, {2, 64, 4, 2}};
+constexpr FilterKernelForm kFilterFormAt[kFilterForms] = {
+    {1, 32, 2, 4}, {1, 32, 4, 3}, {1, 64, 2, 3}, {1, 64, 4, 2},
+    {2, 32, 2, 3}, {2, 32, 4, 2}, {2, 64, 2, 3}, {2, 64, 4, 2}};
 
 /// Of dY a position's own row and column alone.
-constexpr Form RowsOf(FilterForm form) {
+constexpr KernelForm RowsOf(FilterKernelForm form) {
   return {form.channels, 1, kFilterRows};
 }
 
-constexpr int SharedBytes(FilterForm form) {
+constexpr int SharedBytes(FilterKernelForm form) {
   return RowsOfRing(RowsOf(form)) * RowBytes(RowsOf(form)) + PixelBytes(form.step, kFilterRows);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Whether reading dY once instead of three times is much of what a call takes: less waits for
 /// launches.
-bool IsLarge(const Problem& problem, std::int64_t enough = 1 << 22) {
+bool HasManyElements(const Problem& problem, std::int64_t enough = 1 << 22) {
   return NumElements(DimsOf(problem, kY)) >= enough;
 }
 
@@ -22,16 +22,16 @@ bool IsLarge(const Problem& problem, std::int64_t enough = 1 << 22) {
 
 OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) {
   if (const std::optional<Pointwise> pointwise = PlanPointwise(compute_capability, data, filter)) {
-    return {kPointwise, pointwise->is_large()};
+    return {kPointwise, pointwise->fills_device()};
   }
   if (PlanImages(compute_capability, data, filter)) {
-    return {kImages, IsLarge(data.problem, kEnoughForImages)};
+    return {kImages, HasManyElements(data.problem, kEnoughForImages)};
   }
   if (PlanGrouped(compute_capability, data, filter)) {
-    return {kGrouped, IsLarge(data.problem)};
+    return {kGrouped, HasManyElements(data.problem)};
   }
   if (BothByDepthwiseTilesOf(data, filter)) {
-    return {kDepthwiseTiles, IsLarge(data.problem)};
+    return {kDepthwiseTiles, HasManyElements(data.problem)};
   }
   return {};
 }

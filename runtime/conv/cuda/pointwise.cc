@@ -16,7 +16,7 @@ namespace {
 
 using internal::CeilDivide;
 using pointwise::Arguments;
-using pointwise::Form;
+using pointwise::KernelForm;
 using pointwise::kFormAt;
 using pointwise::kForms;
 
@@ -24,7 +24,7 @@ using pointwise::kForms;
 int FormOf(const Problem& problem) {
   int best = -1;
   for (int i = 0; i < kForms; ++i) {
-    const Form& form = kFormAt[i];
+    const KernelForm& form = kFormAt[i];
     const bool fits =
         problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
     if (fits &&
@@ -37,7 +37,7 @@ int FormOf(const Problem& problem) {
 
 }  // namespace
 
-bool Pointwise::is_large() const {
+bool Pointwise::fills_device() const {
   return arguments.positions >= std::int64_t{kMultiprocessorsOfSlices} * pointwise::kPositions;
 }
 
@@ -54,7 +54,7 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
   if (pointwise.form < 0) {
     return std::nullopt;
   }
-  const Form& form = kFormAt[pointwise.form];
+  const KernelForm& form = kFormAt[pointwise.form];
   Arguments& arguments = pointwise.arguments;
   arguments.positions = NumElements(DimsOf(problem, kY)) / problem.y_channels;
   arguments.y_channels = static_cast<int>(problem.y_channels);
@@ -76,7 +76,7 @@ MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointw
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const Form& form = kFormAt[pointwise.form];
+  const KernelForm& form = kFormAt[pointwise.form];
   const FilterSlices<Arguments> slices = {
       .kernel = *kernel,
       .shape =

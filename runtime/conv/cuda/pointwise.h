@@ -33,7 +33,7 @@ struct Pointwise {
            static_cast<std::size_t>(arguments.x_channels) * sizeof(float);
   }
   /// Whether there is a tile for every multiprocessor: then one pass is what takes least.
-  [[nodiscard]] bool is_large() const;
+  [[nodiscard]] bool fills_device() const;
 };
 
 /// PlanPointwise returns nothing where the kernels do not take a problem: `data` is its backward

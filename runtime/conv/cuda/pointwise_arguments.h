@@ -18,7 +18,7 @@ constexpr int kStages = 2;
 
 /// A kernel's room for channels, and how warps share the filter's gradient: `warps_of_x` of them
 /// side by side along x's channels.
-struct Form {
+struct KernelForm {
   int y_channels;
   int x_channels;
   int warps_of_x;
@@ -30,13 +30,13 @@ struct Form {
 
 /// What each form has room for takes a warp up to 64 registers of sums.
 constexpr int kForms = 4;
-constexpr Form kFormAt[kForms] = {
+constexpr KernelForm kFormAt[kForms] = {
     {64, 64, 2, 2, false},
     {256, 64, 2, 1, true},
     {128, 128, 2, 1, false},
     {64, 256, 4, 1, false}};
 
-constexpr int ThreadsOf(Form form) {
+constexpr int ThreadsOf(KernelForm form) {
   return 32 * kWarps * (form.is_apart ? 2 : 1);
 }
 
@@ -46,22 +46,22 @@ constexpr int PitchOf(int channels) {
   return channels * kElementBytes + kChunkBytes;
 }
 
-constexpr int StageBytes(Form form) {
+constexpr int StageBytes(KernelForm form) {
   return kPositions * (PitchOf(form.y_channels) + PitchOf(form.x_channels));
 }
 
-constexpr int SharedBytes(Form form) {
+constexpr int SharedBytes(KernelForm form) {
   return kStages * StageBytes(form) + form.y_channels * PitchOf(form.x_channels);
 }
 
 /// The channels of x whose products a warp sums for the filter's gradient.
-constexpr int ColumnsOfWarp(Form form) {
+constexpr int ColumnsOfWarp(KernelForm form) {
   return form.x_channels / form.warps_of_x;
 }
 
 /// The warps along x's channels that have any: they take turns to sum dY's channels, and leave a
 /// row of sums each.
-constexpr int ActiveWarpsOfX(Form form, int x_channels) {
+constexpr int ActiveWarpsOfX(KernelForm form, int x_channels) {
   return (x_channels + ColumnsOfWarp(form) - 1) / ColumnsOfWarp(form);
 }
 

@@ -85,7 +85,7 @@ bool FiltersAreOursInHalf(const Task& task) {
   constexpr std::int64_t kManyTaps = 5;
   constexpr std::int64_t kFewChannels = 40;
   const Problem& problem = task.problem;
-  if (task.primitive != Primitive::kBackwardFilter || problem.group != 1 || !IsLarge(task)) {
+  if (task.primitive != Primitive::kBackwardFilter || problem.group != 1 || !IsLongRunning(task)) {
     return false;
   }
   if (IsFilterOfImages(task)) {
@@ -114,7 +114,7 @@ bool AreChannelsLast(const Problem& problem) {
   return problem.x_strides[1] == 1 && problem.y_strides[1] == 1;
 }
 
-bool IsLarge(const Task& task) {
+bool IsLongRunning(const Task& task) {
   constexpr double kProducts = 1e9;
   return ProductsOf(task) > kProducts;
 }
@@ -127,7 +127,7 @@ bool IsNaive(const Task& task, const KernelName& kernel) {
 bool IsSlow(const Task& task, const KernelName& kernel) {
   constexpr double kProductsInHalf = 0x1.0p22;
   return IsNaive(task, kernel) &&
-         (IsLarge(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
+         (IsLongRunning(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
 }
 
 bool IsEndless(const Task& task, const KernelName& kernel) {
@@ -202,7 +202,7 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kMostWaste = 3;
   constexpr std::int64_t kMostWasteInVolumes = 2;
   const Problem& problem = task.problem;
-  const few_channels::Form form = few_channels::kFormAt[few.form];
+  const few_channels::KernelForm form = few_channels::kFormAt[few.form];
   const std::int64_t room = std::int64_t{form.x_channels} * form.y_channels;
   const std::int64_t channels = problem.x_channels * problem.y_channels;
   if (room > kMostWaste * channels) {
@@ -212,7 +212,7 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
     return few.are_chunks || problem.x_channels <= kFew;
   }
   if (problem.spatial_rank == 3) {
-    return few.are_chunks && problem.x_channels <= kFew && IsLarge(task) &&
+    return few.are_chunks && problem.x_channels <= kFew && IsLongRunning(task) &&
            room <= kMostWasteInVolumes * channels;
   }
   const bool are_fewest = std::max(problem.x_channels, problem.y_channels) <= kFewest;
@@ -221,7 +221,7 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
 
 bool WarpgroupsPay(const Task& task, const Warpgroups& plan) {
   constexpr double kLeastShare = 0.6;
-  return IsLarge(task) && plan.share >= kLeastShare;
+  return IsLongRunning(task) && plan.share >= kLeastShare;
 }
 
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
@@ -261,7 +261,7 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   if (problem.type == DataType::kDouble && is_product) {
     return false;
   }
-  return IsLarge(task) || IsFilterOfImages(task);
+  return IsLongRunning(task) || IsFilterOfImages(task);
 }
 
 bool ChannelsLastPays(const Task& task) {

@@ -15,8 +15,9 @@ namespace gradsmith::conv {
 /// Whether the channels of x and y are next to each other.
 bool AreChannelsLast(const Problem& problem);
 
-/// By the products that a plain kernel multiplies.
-bool IsLarge(const Task& task);
+/// Whether runs are so long that time is worth some: by the products that a plain kernel
+/// multiplies.
+bool IsLongRunning(const Task& task);
 
 /// Whether a kernel is cuDNN's plain one, which takes up to 40 times as long as others,
 /// but where groups are many (9.19 on an H200): cuDNN's heuristic names engine 0 of a gradient

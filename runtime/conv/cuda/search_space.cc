@@ -71,7 +71,7 @@ constexpr std::size_t kMostOfDetour = 8;
 
 /// Whether a source's candidates may be the quickest of all in spite of the form's copies: of the
 /// legacy API only those for channels first, for types that tensor cores do not take.
-bool IsWorthDetour(const Task& task, const Form& form, Source source) {
+bool IsWorthDetour(const Task& task, const OperandForm& form, Source source) {
   const bool channels_first =
       form.inner.problem.y_strides == ContiguousStrides(DimsOf(form.inner.problem, kY));
   const bool is_wide = SizeOf(task.problem.type) > 2;
@@ -94,7 +94,7 @@ std::vector<Candidate> OfSource(const char* source, std::vector<Candidate> varia
 }
 
 /// A candidate for the task from one for a form of it.
-Candidate InForm(const Form& form, Candidate candidate) {
+Candidate InForm(const OperandForm& form, Candidate candidate) {
   candidate.id = internal::InForm(form.name, candidate.id);
   candidate.engine = internal::InForm(form.name, candidate.engine);
   candidate.workspace += CopiesBytes(form);
@@ -190,7 +190,7 @@ ConvSearchSpace::ConvSearchSpace(
 std::int64_t ConvSearchSpace::PartsForCopies() const {
   std::size_t images = 0;
   std::size_t filters = 0;
-  for (const Form& form : forms_) {
+  for (const OperandForm& form : forms_) {
     images = std::max(images, CopyBytes(form, kX) + CopyBytes(form, kY));
     filters = std::max(filters, CopyBytes(form, kW));
   }
@@ -216,7 +216,7 @@ std::vector<Candidate> ConvSearchSpace::List(int batch, std::vector<Rejection>* 
   }
   --batch;
   const auto forms = static_cast<int>(forms_.size());
-  const Form& form = forms_[batch % forms];
+  const OperandForm& form = forms_[batch % forms];
   const Source source = SourceAt(batch / forms);
   Result<std::vector<Candidate>> listed = ListOfForm(form, source);
   if (!listed.ok()) {
@@ -256,7 +256,7 @@ bool ConvSearchSpace::IsPromising(int batch) const {
     return part_->IsPromising(batch - BatchesOfWhole());
   }
   if (batch == batches() - 1) {
-    const Form* const as_it_is = AsItIs();
+    const OperandForm* const as_it_is = AsItIs();
     const bool is_depthwise =
         task_.problem.group > 1 && task_.problem.group == task_.problem.x_channels;
     return is_depthwise || (as_it_is != nullptr && (ImagesOf(*as_it_is) || PlanesOf(*as_it_is)));
@@ -296,7 +296,8 @@ Source ConvSearchSpace::SourceAt(int place) {
 }
 
 bool ConvSearchSpace::HasWindow() {
-  return std::ranges::any_of(forms_, [&](const Form& form) { return WindowOf(form) != nullptr; });
+  return std::ranges::any_of(
+      forms_, [&](const OperandForm& form) { return WindowOf(form) != nullptr; });
 }
 
 bool ConvSearchSpace::DepthwiseComesFirst() {
@@ -304,9 +305,9 @@ bool ConvSearchSpace::DepthwiseComesFirst() {
          (!CudnnHasDepthwise(task_) && !(WindowsPayForDepthwise(task_) && HasWindow()));
 }
 
-const Form* ConvSearchSpace::AsItIs() const {
+const OperandForm* ConvSearchSpace::AsItIs() const {
   const auto found =
-      std::ranges::find_if(forms_, [](const Form& form) { return form.name.empty(); });
+      std::ranges::find_if(forms_, [](const OperandForm& form) { return form.name.empty(); });
   return found == forms_.end() ? nullptr : &*found;
 }
 
@@ -316,7 +317,7 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (DepthwiseComesFirst()) {
     std::ranges::move(ListDepthwise(), std::back_inserter(candidates));
   }
-  const Form* const as_it_is = AsItIs();
+  const OperandForm* const as_it_is = AsItIs();
   if (as_it_is == nullptr) {
     return candidates;
   }
@@ -341,7 +342,7 @@ void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* cand
   if (const std::optional<DepthwiseBands> bands = BandsOf(task_)) {
     candidates->push_back(OwnCandidate(kDepthwiseBands, bands->workspace, in_tf32));
   }
-  for (const Form& form : forms_) {
+  for (const OperandForm& form : forms_) {
     if (!form.is_detour) {
       continue;  // operands are taken as they are
     }
@@ -352,7 +353,7 @@ void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* cand
 }
 
 void ConvSearchSpace::AddImages(
-    const Form& form,
+    const OperandForm& form,
     bool where_they_pay,
     std::vector<Candidate>* candidates) const {
   const std::optional<Images> images = ImagesOf(form);
@@ -362,7 +363,7 @@ void ConvSearchSpace::AddImages(
 }
 
 void ConvSearchSpace::AddPlanes(
-    const Form& form,
+    const OperandForm& form,
     bool where_they_pay,
     std::vector<Candidate>* candidates) const {
   const std::optional<Planes> planes = PlanesOf(form);
@@ -378,7 +379,7 @@ std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
     candidates.push_back(
         {.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)});
   }
-  for (const Form& form : forms_) {
+  for (const OperandForm& form : forms_) {
     if (form.is_detour && DepthwiseFitsByRows(form.inner)) {
       candidates.push_back(InForm(
           form, OwnCandidate(kDepthwise, DepthwiseWorkspace(form.inner), /*in_tf32=*/false)));
@@ -410,19 +411,20 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     candidates = ListDepthwise();
   }
   AddBands(/*where_they_pay=*/false, &candidates);
-  if (const Form* form = AsItIs()) {
+  if (const OperandForm* form = AsItIs()) {
     AddImages(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
-  if ((demands_.rounds_once || demands_.keeps_promise) && IsLarge() && !lists_slow_) {
+  if ((demands_.rounds_once || demands_.keeps_promise) && MayTakeMilliseconds() && !lists_slow_) {
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
-    candidates.push_back({.id = kDirect, .engine = kDirect, .notes = {.last_resort = IsLarge()}});
+    candidates.push_back(
+        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = MayTakeMilliseconds()}});
   }
   return candidates;
 }
 
-Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Source source) {
+Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const OperandForm& form, Source source) {
   if (form.is_detour && !IsWorthDetour(task_, form, source)) {
     return std::vector<Candidate>();
   }
@@ -462,7 +464,7 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const Form& form, Sou
   return OfSource(kGraph, std::move(*listed));
 }
 
-std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
+std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
   std::vector<Candidate> candidates;
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work));
@@ -492,7 +494,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const Form& form) {
   return candidates;
 }
 
-std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) const {
+std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const OperandForm& form) const {
   const Problem& inner = form.inner.problem;
   const bool has_more_channels =
       inner.x_channels != task_.problem.x_channels || inner.y_channels != task_.problem.y_channels;
@@ -500,12 +502,12 @@ std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const Form& form) cons
                            : PlanFewChannels(device_.compute_capability(), form.inner);
 }
 
-std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const Form& form) const {
+std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const OperandForm& form) const {
   return policy_.allow_tf32 ? PlanWarpgroups(device_.compute_capability(), form.inner)
                             : std::nullopt;
 }
 
-std::optional<Planes> ConvSearchSpace::PlanesOf(const Form& form) const {
+std::optional<Planes> ConvSearchSpace::PlanesOf(const OperandForm& form) const {
   return policy_.allow_tf32 || task_.problem.type != DataType::kFloat
              ? PlanPlanes(device_.compute_capability(), form.inner)
              : std::nullopt;
@@ -517,11 +519,11 @@ std::optional<DepthwiseBands> ConvSearchSpace::BandsOf(const Task& task) const {
              : std::nullopt;
 }
 
-std::optional<Images> ConvSearchSpace::ImagesOf(const Form& form) const {
+std::optional<Images> ConvSearchSpace::ImagesOf(const OperandForm& form) const {
   return PlanImagesFilter(device_.compute_capability(), form.inner);
 }
 
-const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
+const WindowWork* ConvSearchSpace::WindowOf(const OperandForm& form) {
   auto found = windows_.find(form.name);
   if (found == windows_.end()) {
     found =
@@ -531,7 +533,7 @@ const WindowWork* ConvSearchSpace::WindowOf(const Form& form) {
   return work ? &*work : nullptr;
 }
 
-Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const Form& form) {
+Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const OperandForm& form) {
   if (const auto found = graphs_.find(form.name); found != graphs_.end()) {
     return &found->second;
   }
@@ -560,7 +562,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const KernelName& name) {
       return std::move(*plan);
     }
   }
-  const auto form = std::ranges::find(forms_, name.form, &Form::name);
+  const auto form = std::ranges::find(forms_, name.form, &OperandForm::name);
   return form == forms_.end() ? Unfit(name) : BuildInner(*form, name);
 }
 
@@ -611,7 +613,9 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const KernelName& na
 }
 
 /// Our own kernels that are launched in one way.
-Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const std::string& name) {
+Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
+    const OperandForm& form,
+    const std::string& name) {
   if (name == kWindow) {
     const WindowWork* work = WindowOf(form);
     return work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
@@ -646,7 +650,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(const Form& form, const 
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
-    const Form& form,
+    const OperandForm& form,
     const KernelName& name) {
   const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
   if (!handle.ok()) {
@@ -678,7 +682,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildGraph(
     cuda::CudnnHandle& handle,
-    const Form& form,
+    const OperandForm& form,
     const std::string& variant) {
   const Result<cuda::EngineChoice> engine = cuda::EngineChoice::Parse(variant);
   const Result<const cuda::OperationGraph*> graph = GraphOf(form);
@@ -761,14 +765,15 @@ Result<double> ConvSearchSpace::CheckOn(TrialData data, Plan& plan) {
       policy_);
 }
 
-bool ConvSearchSpace::IsLarge() const {
-  return conv::IsLarge(task_);
+bool ConvSearchSpace::MayTakeMilliseconds() const {
+  return IsLongRunning(task_);
 }
 
 bool ConvSearchSpace::Relax(bool lacks_memory) {
   const bool was_strict = demands_.rounds_once || demands_.keeps_promise;
   if (lacks_memory) {
-    const bool lists_more = was_strict && IsLarge() && !std::exchange(lists_slow_, true);
+    const bool lists_more =
+        was_strict && MayTakeMilliseconds() && !std::exchange(lists_slow_, true);
     return std::exchange(demands_.rounds_once, false) || lists_more;
   }
   demands_ = {.rounds_once = false, .keeps_promise = false};

@@ -82,7 +82,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Result<std::unique_ptr<internal::Plan>> Build(const internal::KernelName& name);
   Result<double> Check(internal::Plan& plan) override;
   bool Relax(bool lacks_memory) override;
-  [[nodiscard]] bool IsLarge() const override;
+  [[nodiscard]] bool MayTakeMilliseconds() const override;
   Result<double> Time(internal::Plan& plan) override;
 
  private:
@@ -101,40 +101,42 @@ class ConvSearchSpace final : public internal::SearchSpace {
   bool HasWindow();
   bool DepthwiseComesFirst();
   /// Null where operands must be copied.
-  [[nodiscard]] const Form* AsItIs() const;
+  [[nodiscard]] const OperandForm* AsItIs() const;
   /// Our own kernels where they come before all others, in whatever form these take the operands.
   std::vector<internal::Candidate> ListFirst();
   /// own/depthwise-bands where it is likely to be quicker than all else, or where it is not.
   void AddBands(bool where_they_pay, std::vector<internal::Candidate>* candidates) const;
   /// Where own/images is likely to be quicker than all else, or where it is not.
   void AddImages(
-      const Form& form,
+      const OperandForm& form,
       bool where_they_pay,
       std::vector<internal::Candidate>* candidates) const;
   /// The same of own/planes.
   void AddPlanes(
-      const Form& form,
+      const OperandForm& form,
       bool where_they_pay,
       std::vector<internal::Candidate>* candidates) const;
   [[nodiscard]] std::vector<internal::Candidate> ListDepthwise() const;
   std::vector<internal::Candidate> ListLast(std::vector<internal::Rejection>* rejections);
-  Result<std::vector<internal::Candidate>> ListOfForm(const Form& form, Source source);
-  std::vector<internal::Candidate> ListOwn(const Form& form);
+  Result<std::vector<internal::Candidate>> ListOfForm(const OperandForm& form, Source source);
+  std::vector<internal::Candidate> ListOwn(const OperandForm& form);
   [[nodiscard]] std::optional<DepthwiseBands> BandsOf(const Task& task) const;
   /// Those kernels take channels as they are: none for a form that has more.
-  [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const Form& form) const;
-  [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const Form& form) const;
-  [[nodiscard]] std::optional<Planes> PlanesOf(const Form& form) const;
-  [[nodiscard]] std::optional<Images> ImagesOf(const Form& form) const;
+  [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const OperandForm& form) const;
+  [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const OperandForm& form) const;
+  [[nodiscard]] std::optional<Planes> PlanesOf(const OperandForm& form) const;
+  [[nodiscard]] std::optional<Images> ImagesOf(const OperandForm& form) const;
   /// Null where windows do not fit.
-  const WindowWork* WindowOf(const Form& form);
-  Result<const cuda::OperationGraph*> GraphOf(const Form& form);
-  Result<std::unique_ptr<internal::Plan>> BuildOwn(const Form& form, const std::string& name);
+  const WindowWork* WindowOf(const OperandForm& form);
+  Result<const cuda::OperationGraph*> GraphOf(const OperandForm& form);
+  Result<std::unique_ptr<internal::Plan>> BuildOwn(
+      const OperandForm& form,
+      const std::string& name);
   Result<std::unique_ptr<internal::Plan>> BuildInner(
-      const Form& form,
+      const OperandForm& form,
       const internal::KernelName& name);
   Result<std::unique_ptr<internal::Plan>>
-  BuildGraph(cuda::CudnnHandle& handle, const Form& form, const std::string& variant);
+  BuildGraph(cuda::CudnnHandle& handle, const OperandForm& form, const std::string& variant);
   /// The search space of a part of the batch.
   std::unique_ptr<ConvSearchSpace> MakeSpaceOfPart(std::int64_t parts, bool is_first) const;
   std::vector<internal::Candidate> ListInParts(
@@ -158,7 +160,7 @@ class ConvSearchSpace final : public internal::SearchSpace {
   Demands demands_;
   /// Whether what is slow is listed too, whatever is demanded.
   bool lists_slow_ = false;
-  std::vector<Form> forms_;
+  std::vector<OperandForm> forms_;
   /// In so many parts engines count the elements.
   std::int64_t parts_to_count_;
   /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null

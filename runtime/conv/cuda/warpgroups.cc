@@ -20,7 +20,7 @@ namespace {
 
 using internal::CeilDivide;
 using warpgroups::Arguments;
-using warpgroups::Form;
+using warpgroups::KernelForm;
 using warpgroups::kFormAt;
 using warpgroups::Pitches;
 using warpgroups::Taps;
@@ -136,7 +136,7 @@ void SetTile(const Axis& right, int columns, Arguments* arguments) {
   }
 }
 
-bool HasRoom(const Form& form, const Arguments& arguments) {
+bool HasRoom(const KernelForm& form, const Arguments& arguments) {
   const std::int64_t earlier =
       std::int64_t{form.rows - 1} * arguments.spacing_down * arguments.tile_width;
   return arguments.x_pixels <= warpgroups::kMostXPixels &&
@@ -149,7 +149,7 @@ int SlicesOf(const Warpgroups& plan, std::int64_t steps_of_work) {
   constexpr double kClocksOfTap = 128;  // of 64 by 64 channels of a tile
   constexpr double kClocksOfBlock = 6000;
   constexpr double kElementsOfClock = 260;
-  const Form form = kFormAt[plan.form];
+  const KernelForm form = kFormAt[plan.form];
   const Arguments& arguments = plan.arguments;
   const double of_step = kClocksOfTap * warpgroups::TapsOf(form) * form.y_channels / 64;
   const std::int64_t most = std::min<std::int64_t>(arguments.works, kMultiprocessorsOfSlices);
@@ -172,7 +172,7 @@ int SlicesOf(const Warpgroups& plan, std::int64_t steps_of_work) {
 
 /// Sums of all tiles and groups for a channel of x, of empty places as well.
 std::int64_t CostOf(const Warpgroups& plan) {
-  const Form form = kFormAt[plan.form];
+  const KernelForm form = kFormAt[plan.form];
   return plan.tiles * plan.groups * warpgroups::TapsOf(form) * form.y_channels;
 }
 
@@ -186,7 +186,7 @@ double ShareOf(const Problem& problem, const Warpgroups& plan, std::int64_t tile
 }
 
 std::optional<Warpgroups> PlanForm(const Problem& problem, int place) {
-  const Form form = kFormAt[place];
+  const KernelForm form = kFormAt[place];
   const auto [down, right] = AxesOf(problem);
   const std::vector<Taps> row_groups = GroupsOf(down, form.rows);
   const std::vector<Taps> column_groups = GroupsOf(right, form.columns);
@@ -262,7 +262,7 @@ std::optional<Warpgroups> PlanWarpgroups(int compute_capability, const Task& tas
 
 Result<std::unique_ptr<internal::Plan>>
 MakeWarpgroupsPlan(int device, const Task& task, const Warpgroups& plan) {
-  const Form form = kFormAt[plan.form];
+  const KernelForm form = kFormAt[plan.form];
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(plan.arguments.slices),
       .blocks_y = static_cast<unsigned>(plan.tiles),

@@ -37,44 +37,44 @@ constexpr int kVector = 4;
 /// Groups that the taps along an axis are cut into at most.
 constexpr int kMostGroups = 8;
 
-/// Form is a block's share of the filter: so many taps down and right, and channels of y. Each
-/// warpgroup has the taps of one column.
-struct Form {
+/// KernelForm is a block's share of the filter: so many taps down and right, and channels of y.
+/// Each warpgroup has the taps of one column.
+struct KernelForm {
   int rows;
   int columns;
   int y_channels;
 };
 
 constexpr int kForms = 2;
-constexpr Form kFormAt[kForms] = {{3, 3, 64}, {2, 2, 128}};
+constexpr KernelForm kFormAt[kForms] = {{3, 3, 64}, {2, 2, 128}};
 
-constexpr int TapsOf(Form form) {
+constexpr int TapsOf(KernelForm form) {
   return form.rows * form.columns;
 }
 
-constexpr int ConsumersOf(Form form) {
+constexpr int ConsumersOf(KernelForm form) {
   return form.columns * kWarpgroup;
 }
 
 /// One warpgroup copies for the others.
-constexpr int ThreadsOf(Form form) {
+constexpr int ThreadsOf(KernelForm form) {
   return ConsumersOf(form) + kWarpgroup;
 }
 
 /// Registers of a thread, of 65,536 in all: a launch gives all threads the same, and those that
 /// copy leave some to the others.
-constexpr int ConsumerRegistersOf(Form form) {
+constexpr int ConsumerRegistersOf(KernelForm form) {
   return form.columns == 3 ? 152 : 192;
 }
-constexpr int CopierRegistersOf(Form form) {
+constexpr int CopierRegistersOf(KernelForm form) {
   return form.columns == 3 ? 56 : 120;
 }
 
-constexpr int TileBytesOfY(Form form) {
+constexpr int TileBytesOfY(KernelForm form) {
   return form.y_channels * kPixels * 4;
 }
 /// Of the pixels of a product, of which a tile of y is made.
-constexpr int SlabBytesOf(Form form) {
+constexpr int SlabBytesOf(KernelForm form) {
   return form.y_channels * kDepth * 4;
 }
 constexpr int kTileBytesOfX = kMostXPixels * kXPixelBytes;
@@ -83,21 +83,21 @@ constexpr int kRawTiles = 2;
 
 /// Sums of a block in shared memory: for each channel of y so many floats, 4 of them empty, by
 /// which a warp's lanes write to different banks.
-constexpr int PitchOfSums(Form form) {
+constexpr int PitchOfSums(KernelForm form) {
   return TapsOf(form) * kXChannels + 4;
 }
-constexpr int SumsBytes(Form form) {
+constexpr int SumsBytes(KernelForm form) {
   return form.y_channels * PitchOfSums(form) * 4;
 }
 /// The copying warps' sums of channels of y.
-constexpr int ChannelSumsBytes(Form form) {
+constexpr int ChannelSumsBytes(KernelForm form) {
   return kWarpgroup / 32 * form.y_channels * 4;
 }
 
 /// Products read tiles of y from multiples of this.
 constexpr int kTileAlignment = 1024;
 
-constexpr int SharedBytes(Form form) {
+constexpr int SharedBytes(KernelForm form) {
   const int tiles = (kRing + kRawTiles) * TileBytesOfY(form) + kXTiles * kTileBytesOfX;
   const int sums = SumsBytes(form) + ChannelSumsBytes(form);
   return kTileAlignment + (tiles > sums ? tiles : sums);

@@ -163,8 +163,8 @@ Result<double> CpuSearchSpace::Check(Plan& plan) {
   });
 }
 
-/// The number of products decides whether a task is large.
-bool CpuSearchSpace::IsLarge() const {
+/// By the number of products.
+bool CpuSearchSpace::MayTakeMilliseconds() const {
   constexpr double kProducts = 1e8;
   return ProductsOf(task_) > kProducts;
 }

@@ -31,7 +31,7 @@ class CpuSearchSpace : public internal::SearchSpace {
       override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<double> Check(internal::Plan& plan) override;
-  [[nodiscard]] bool IsLarge() const override;
+  [[nodiscard]] bool MayTakeMilliseconds() const override;
   Result<double> Time(internal::Plan& plan) override;
 
  private:

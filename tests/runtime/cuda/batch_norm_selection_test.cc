@@ -488,7 +488,7 @@ TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
       SCOPED_TRACE(Text(problem));
       ProblemData data(problem, GetParam(), random);
       const OpTask task = Operands(data, GetParam(), true, wanted).BackwardTask();
-      for (const Result<Form>& form : {GraphForm(task), LegacyForm(task)}) {
+      for (const Result<StagedForm>& form : {GraphForm(task), LegacyForm(task)}) {
         // Our own kernels have one type for all large tensors.
         if (!form.ok() ||
             form->inner.tensors[backward::kDX].type != form->inner.tensors[backward::kX].type) {
@@ -504,7 +504,7 @@ TEST_P(BatchNormSelectionTest, StagedOperandsArriveAndReturn) {
     }
     ProblemData data(problem, GetParam(), random);
     const OpTask task = Operands(data, GetParam(), true).ForwardTask();
-    const Result<Form> form = LegacyForm(task);
+    const Result<StagedForm> form = LegacyForm(task);
     ASSERT_EQ(form.ok(), GetParam() == Activation::kNone) << form.status().message();
     if (!form.ok()) {
       continue;
@@ -742,7 +742,7 @@ class BatchNormGraphTest : public testing::Test {
   }
 
   /// How many engines cuDNN lists.
-  [[nodiscard]] std::size_t Count(const Form& form) const {
+  [[nodiscard]] std::size_t Count(const StagedForm& form) const {
     const Result<cuda::OperationGraph> graph = MakeGraph(*target_, form);
     if (!graph.ok()) {
       return 0;
@@ -768,7 +768,7 @@ TEST_F(BatchNormGraphTest, ListsEnginesForEveryTypeThatAFormIsOffered) {
           OpTask task = DenseTask(types, dims, channels_last, activation);
           task.tensors[backward::kDX].accumulate = adds;
           task.tensors[backward::kDBias].accumulate = adds;
-          const Result<Form> form = GraphForm(task);
+          const Result<StagedForm> form = GraphForm(task);
           const bool has_double = types.T == kD || types.T1 == kD || types.T2 == kD;
           EXPECT_EQ(form.ok(), !has_double && (channels_last || dims.size() == 2))
               << Describe(task);
@@ -786,7 +786,7 @@ TEST_F(BatchNormGraphTest, ListsNoneForOddChannelsOrDouble) {
         std::pair(Types{kF, kF, kF}, 63), std::pair(Types{kD, kD, kD}, 64)}) {
     const OpTask task = DenseTask(types, {8, channels, 16, 16}, true);
     EXPECT_FALSE(GraphForm(task).ok());
-    Form form;
+    StagedForm form;
     form.inner = task;
     form.channels_last = true;
     EXPECT_EQ(Count(form), 0) << Describe(task);

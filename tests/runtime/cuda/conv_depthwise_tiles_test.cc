@@ -117,7 +117,7 @@ TEST(DepthwiseTiles, StepsFromPixelToPixel) {
 TEST(DepthwiseTiles, NeighboursAreInDifferentBanks) {
   for (const auto& [side, step] : kForms) {
     for (const Work work : {Work::kResult, Work::kFilter, Work::kBoth}) {
-      const depthwise_tiles::Form form = {
+      const depthwise_tiles::KernelForm form = {
           static_cast<int>(side), static_cast<int>(step), /*spreads=*/false};
       const int columns = depthwise_tiles::TileOf(form, work, 2).columns;
       const int main = columns * form.step;

@@ -117,7 +117,7 @@ TEST(FewChannels, HasNumbersForThePlanesOfVolumes) {
 }
 
 TEST(FewChannels, HasRoomForItsForms) {
-  for (const few_channels::Form& form : few_channels::kFormAt) {
+  for (const few_channels::KernelForm& form : few_channels::kFormAt) {
     for (const bool are_chunks : {false, true}) {
       const int tiles = few_channels::FilterTilesOf(form, are_chunks);
       EXPECT_GE(tiles, 2);

@@ -38,7 +38,7 @@ using Forms = std::vector<std::pair<std::string, Copied>>;
 /// The names of the forms, in order, and what each copies: the detours, or all others.
 Forms Summary(const Task& task, bool detours = false) {
   Forms summary;
-  for (const Form& form : FormsOf(task)) {
+  for (const OperandForm& form : FormsOf(task)) {
     if (form.is_detour == detours) {
       summary.emplace_back(form.name, form.copied);
     }
@@ -90,7 +90,7 @@ TEST(FormsOf, AFilterOfOneTapGoesWithTheOthers) {
       EXPECT_EQ(Summary(task), (Forms{{"", {}}}));
       EXPECT_EQ(FormsOf(task)[0].inner.problem.w_strides, strides(kW, channels_last));
       // In either layout it is not copied.
-      const Form detour = FormsOf(task)[1];
+      const OperandForm detour = FormsOf(task)[1];
       EXPECT_EQ(detour.copied, (Copied{true, false, true})) << detour.name;
       EXPECT_EQ(detour.inner.problem.w_strides, strides(kW, !channels_last));
     }
@@ -114,7 +114,7 @@ TEST(FormsOf, MisalignedOperandsMustBeCopied) {
   Task task = Dense(Primitive::kBackwardData, /*channels_last=*/true);
   task.alignment[kW] = 4;
   EXPECT_EQ(Summary(task), (Forms{{"packed", {false, true, false}}}));
-  const Form packed = FormsOf(task)[0];
+  const OperandForm packed = FormsOf(task)[0];
   EXPECT_EQ(packed.inner.alignment[kW], 16);
   EXPECT_EQ(packed.inner.problem.w_strides, task.problem.w_strides);
   // 4 * 8 * 3 * 3 floats, rounded up to 256 bytes.
@@ -151,7 +151,7 @@ TEST(FormsOf, ACopiedResultIsAddedToInItsCopy) {
       Task task = Dense(primitive);
       task.accumulate = true;
       task.alignment.at(odd) = 4;
-      const std::vector<Form> forms = FormsOf(task);
+      const std::vector<OperandForm> forms = FormsOf(task);
       ASSERT_FALSE(forms.empty());
       EXPECT_EQ(forms[0].name, "packed");
       EXPECT_TRUE(forms[0].inner.accumulate);
@@ -198,7 +198,7 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   for (const Operand operand : {kX, kW, kY}) {
     StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
   }
-  const Form padded = FormsOf(task)[1];
+  const OperandForm padded = FormsOf(task)[1];
   EXPECT_EQ(padded.name, "padded4");
   EXPECT_EQ(DimsOf(padded.inner.problem, kX), (Dims{2, 4, 6, 6}));
   EXPECT_EQ(DimsOf(padded.inner.problem, kW), (Dims{4, 4, 3, 3}));
@@ -242,7 +242,7 @@ TEST(FormsOf, ChannelsThatWindowsTakeNeedNoPadding) {
     }
     SCOPED_TRACE(Describe(task));
     bool has_own = false;
-    for (const Form& form : FormsOf(task)) {
+    for (const OperandForm& form : FormsOf(task)) {
       EXPECT_EQ(form.is_for_own, form.name == "nhwc") << form.name;
       has_own = has_own || form.is_for_own;
     }
@@ -259,7 +259,7 @@ TEST(FormsOf, LargeTensorsArePaddedFirst) {
     for (const Operand operand : {kX, kW, kY}) {
       StridesOf(task.problem, operand) = ChannelsLastStrides(DimsOf(task.problem, operand));
     }
-    const std::vector<Form> forms = FormsOf(task);
+    const std::vector<OperandForm> forms = FormsOf(task);
     ASSERT_EQ(forms.size(), 3U);
     EXPECT_EQ(forms[0].name, batch == 2 ? "" : "padded4");
     EXPECT_EQ(forms[1].name, batch == 2 ? "padded4" : "");
@@ -280,7 +280,7 @@ TEST(FormsOf, SingleTapsBySteps) {
   }
   EXPECT_EQ(
       Detours(task), (Forms{{"subsampled", {true, false, false}}, {"nhwc", {true, false, true}}}));
-  const Form form = FormsOf(task)[1];
+  const OperandForm form = FormsOf(task)[1];
   EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 3, 3}));
   EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
   // A pad puts taps between the positions that are copied.

@@ -94,7 +94,7 @@ TEST(Images, CutsImagesWhereThereAreFew) {
 
 TEST(Images, HasRoomForItsForms) {
   constexpr int kSharedOfHopper = 227 << 10;
-  for (const images::Form& form : images::kFormAt) {
+  for (const images::KernelForm& form : images::kFormAt) {
     EXPECT_LE(images::SharedBytes(form), kSharedOfHopper);
   }
   EXPECT_EQ(images::kFormAt[PlanOf({.y_channels = 32})->form].channels, 32);
@@ -189,7 +189,7 @@ TEST(ImagesFilter, HasRoomForItsForms) {
   constexpr int kSharedOfMultiprocessor = 228 << 10;
   constexpr int kSharedOfEachBlock = 1 << 10;
   constexpr int kThreadsOfMultiprocessor = 2048;
-  for (const images::FilterForm& form : images::kFilterFormAt) {
+  for (const images::FilterKernelForm& form : images::kFilterFormAt) {
     EXPECT_LE(
         form.blocks * (images::SharedBytes(form) + kSharedOfEachBlock), kSharedOfMultiprocessor);
     EXPECT_LE(form.blocks * images::kFilterThreads, kThreadsOfMultiprocessor);
@@ -200,7 +200,7 @@ TEST(ImagesFilter, HasRoomForItsForms) {
         const std::optional<Images> plan = FilterPlanOf(
             {.batch = 16, .y_channels = channels, .taps = taps, .pad = taps / 2, .step = step});
         ASSERT_TRUE(plan) << channels << ", " << taps << ", " << step;
-        const images::FilterForm form = images::kFilterFormAt[plan->form];
+        const images::FilterKernelForm form = images::kFilterFormAt[plan->form];
         EXPECT_EQ(form.step, step);
         EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
         EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);

@@ -45,7 +45,7 @@ TEST(Pointwise, HasRoomForItsChannels) {
       if (!plan) {
         continue;
       }
-      const pointwise::Form& form = pointwise::kFormAt[plan->form];
+      const pointwise::KernelForm& form = pointwise::kFormAt[plan->form];
       EXPECT_LE(x, form.x_channels);
       EXPECT_LE(y, form.y_channels);
       EXPECT_EQ(plan->form == 0, x <= 64 && y <= 64) << "the least form that is enough";
@@ -59,9 +59,9 @@ TEST(Pointwise, HasRoomForItsChannels) {
 /// Of 2 images of 56x56 positions there are 49 tiles of 128; of 300x300 more than run at once.
 TEST(Pointwise, HasABlockForEachTileUpToWhatRunsAtOnce) {
   EXPECT_EQ(PlanOf({})->blocks, 49);
-  EXPECT_FALSE(PlanOf({})->is_large());
+  EXPECT_FALSE(PlanOf({})->fills_device());
   EXPECT_EQ(PlanOf({.side = 300})->blocks, 132);
-  EXPECT_TRUE(PlanOf({.side = 300})->is_large());
+  EXPECT_TRUE(PlanOf({.side = 300})->fills_device());
   EXPECT_EQ(PlanOf({.y_channels = 64, .side = 300})->blocks, 264);
   // Warps that share the channels of x leave a row of sums each: of 40 channels both, of 32 one.
   EXPECT_EQ(PlanOf({.x_channels = 40})->sum_rows(), 98);

@@ -488,7 +488,7 @@ TEST(Preference, SmallOnesAreCudnnsUnlessTheyAreImages) {
   images.batch = 4;
   for (const Layer& layer : {small, images}) {
     const Task task = TaskOf(layer, Primitive::kBackwardFilter, DataType::kFloat, Layout::kFirst);
-    EXPECT_FALSE(IsLarge(task));
+    EXPECT_FALSE(IsLongRunning(task));
     EXPECT_EQ(OursComeFirst(task, false, false), layer.x_channels == 3) << layer.name;
   }
 }

@@ -91,7 +91,7 @@ TEST(Warpgroups, HasSeveralWorksForABlock) {
 TEST(Warpgroups, HasRoomForItsForms) {
   constexpr int kMostOfBlock = 227 * 1024;
   constexpr int kRegisters = 65536;
-  for (const warpgroups::Form& form : warpgroups::kFormAt) {
+  for (const warpgroups::KernelForm& form : warpgroups::kFormAt) {
     EXPECT_LE(warpgroups::SharedBytes(form), kMostOfBlock);
     EXPECT_LE(
         warpgroups::kWarpgroup * (form.columns * warpgroups::ConsumerRegistersOf(form) +

@@ -46,7 +46,7 @@ using FilterOfVolumes =
 /// What a form comes to.
 template <int kForm, bool kAreChunks, bool kIsVolume>
 struct Data {
-  static constexpr Form kShape = kFormAt[kForm];
+  static constexpr KernelForm kShape = kFormAt[kForm];
   static constexpr DataKernel kKernel = {kShape, kAreChunks, kIsVolume};
   static constexpr int kPartChannels = PartChannelsOf(kKernel);
   /// Terms of a product, and half as many that may be left.

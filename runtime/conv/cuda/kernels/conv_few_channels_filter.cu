@@ -33,7 +33,7 @@ struct Work {
 /// What a form comes to.
 template <int kForm, bool kAreChunks>
 struct Filter {
-  static constexpr Form kShape = kFormAt[kForm];
+  static constexpr KernelForm kShape = kFormAt[kForm];
   static constexpr int kSixteens = SixteensOf(kShape);
   static constexpr int kEights = EightsOfWarp(kShape);
   /// Warps share the eights.
@@ -266,10 +266,10 @@ __device__ __forceinline__ void ComputeFilter(
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
   using Memory = Filter<kForm, kAreChunks>;
-  using Form = Tiles<kForm, kAreChunks>;
-  static_assert(Memory::kBytesOfSums <= 2 * Form::kBytes);
+  using KernelForm = Tiles<kForm, kAreChunks>;
+  static_assert(Memory::kBytesOfSums <= 2 * KernelForm::kBytes);
   const Works works(p, x, y);
-  const Pipeline<Form, Works, kAreChunks, Memory::kThreads, Memory::kCopyWarps> pipeline(
+  const Pipeline<KernelForm, Works, kAreChunks, Memory::kThreads, Memory::kCopyWarps> pipeline(
       p, works, reinterpret_cast<unsigned char*>(shared));
   float* channels = works.HasAll() ? partial_channels : nullptr;
   auto* sums_of_block = reinterpret_cast<float*>(shared);
@@ -281,11 +281,11 @@ __device__ __forceinline__ void ComputeFilter(
     FilterGradient<Math, kForm, kAreChunks> sums(p);
     if (channels != nullptr && sums.HasChannels()) {
       pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
-        sums.template Add<true>(tiles, tiles + Form::Y::kBytes);
+        sums.template Add<true>(tiles, tiles + KernelForm::Y::kBytes);
       });
     } else {
       pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
-        sums.template Add<false>(tiles, tiles + Form::Y::kBytes);
+        sums.template Add<false>(tiles, tiles + KernelForm::Y::kBytes);
       });
     }
     cuda::TakeTurns<Memory::kThreads>(Memory::kTurns, [&](int turn) {

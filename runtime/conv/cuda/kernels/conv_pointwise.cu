@@ -27,7 +27,7 @@ constexpr int kPitchFor = PitchOf(kChannels);
 /// What a form comes to.
 template <int kForm>
 struct Room {
-  static constexpr Form kShape = kFormAt[kForm];
+  static constexpr KernelForm kShape = kFormAt[kForm];
   static constexpr int kPitchOfY = kPitchFor<kShape.y_channels>;
   static constexpr int kPitchOfX = kPitchFor<kShape.x_channels>;
   static constexpr int kBytesOfY = kPositions * kPitchOfY;
@@ -85,7 +85,7 @@ class DataGradient {
 
  private:
   using Memory = Room<kForm>;
-  static constexpr Form kRoom = Memory::kShape;
+  static constexpr KernelForm kRoom = Memory::kShape;
   static constexpr int kRows = 32;
   static constexpr int kColumns = kRoom.x_channels < 128 ? kRoom.x_channels / 2 : 64;
   static constexpr int kBlocks = kColumns / 8;
@@ -247,7 +247,7 @@ class FilterGradient {
 
  private:
   using Memory = Room<kForm>;
-  static constexpr Form kRoom = Memory::kShape;
+  static constexpr KernelForm kRoom = Memory::kShape;
   static constexpr int kRows = kRoom.y_channels / (kWarps / kRoom.warps_of_x);
   static constexpr int kColumns = ColumnsOfWarp(kRoom);
   static constexpr int kRowBlocks = kRows / 16;
@@ -273,7 +273,7 @@ __device__ __forceinline__ void ComputeGradients(
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
   using Memory = Room<kForm>;
-  constexpr Form kRoom = Memory::kShape;
+  constexpr KernelForm kRoom = Memory::kShape;
   const unsigned stages = cuda::SharedAddress(shared);
   const unsigned filter_panel = stages + kStages * Memory::kBytesOfStage;
   const std::int64_t step = std::int64_t{kPositions} * static_cast<int>(gridDim.x);

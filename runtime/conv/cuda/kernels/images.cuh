@@ -28,7 +28,7 @@ template <
     int kCopying>
 struct RoomOf {
   static constexpr int kStep = kSteps;
-  static constexpr Form kShape = {kChannelsOfForm, kWindowOfForm, kRowsOfForm};
+  static constexpr KernelForm kShape = {kChannelsOfForm, kWindowOfForm, kRowsOfForm};
   static constexpr int kChannels = kChannelsOfForm;
   static constexpr int kWindow = kWindowOfForm;
   static constexpr int kRows = kRowsOfForm;
