@@ -79,7 +79,7 @@ Result<std::unique_ptr<Plan>> BuildPlan(
 
 std::vector<Candidate> OpSearchSpace::List(int batch, std::vector<Rejection>* rejections) {
   const Implementation& implementation = family_.table[static_cast<std::size_t>(batch)];
-  Result<Variants> variants = Fit(device_, implementation, task_);
+  Result<Variants> variants = Fit(device(), implementation, task_);
   if (!variants.ok()) {
     rejections->push_back({std::string(implementation.name), variants.status().message()});
     return {};
@@ -110,17 +110,14 @@ Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
       return status;
     }
   }
-  Result<std::unique_ptr<Plan>> plan = BuildPlan(device_, *found, task_, *variant);
+  Result<std::unique_ptr<Plan>> plan = BuildPlan(device(), *found, task_, *variant);
   if (plan.ok() && found->takes_all) {
     trusted_.insert((*plan)->serial());
   }
   return plan;
 }
 
-Status OpSearchSpace::OpenTrial() {
-  if (trial_ != nullptr) {
-    return {};
-  }
+std::vector<TrialOperand> OpSearchSpace::TrialOperands() const {
   std::vector<TrialOperand> operands;
   operands.reserve(static_cast<std::size_t>(task_.operands()));
   for (int i = 0; i < task_.operands(); ++i) {
@@ -129,18 +126,13 @@ Status OpSearchSpace::OpenTrial() {
          .is_output = task_.is_output(i),
          .values = family_.values == nullptr ? UniformRange() : family_.values(task_, i)});
   }
-  Result<std::unique_ptr<Trial>> trial = Trial::Create(device_, stream_, operands);
-  if (!trial.ok()) {
-    return trial.status();
-  }
-  trial_ = std::move(*trial);
-  return {};
+  return operands;
 }
 
 OpTask OpSearchSpace::TrialTask() const {
   OpTask task = task_;
   for (int i = 0; i < task.operands(); ++i) {
-    task.tensors[i] = trial_->Ref(static_cast<std::size_t>(i));
+    task.tensors[i] = trial().Ref(static_cast<std::size_t>(i));
   }
   task.scalars = {};
   for (const double scalar : task.op->trial_scalars) {
@@ -154,17 +146,17 @@ Result<double> OpSearchSpace::CheckHurtful(Plan& plan) {
   const OpTask task = TrialTask();
   double error = 0;
   for (int number = 0; number < comparison.hurtful_fills(task); ++number) {
-    Status status = comparison.fill_hurtful(trial_->stream(), task, number);
+    Status status = comparison.fill_hurtful(trial().stream(), task, number);
     if (status.ok()) {
-      status = trial_->Run(plan, task.op->trial_scalars);
+      status = Run(plan);
     }
     if (status.ok()) {
-      status = trial_->CheckGuards();
+      status = trial().CheckGuards();
     }
     if (!status.ok()) {
       return status;
     }
-    const Result<double> found = comparison.compare(*trial_, task, usual_);
+    const Result<double> found = comparison.compare(trial(), task, usual_);
     if (!found.ok()) {
       return found.status().WithPrefix("on " + std::string(comparison.what_hurts) + " ");
     }
@@ -180,30 +172,23 @@ Result<double> OpSearchSpace::Check(Plan& plan) {
     return is_trusted && status.code() == StatusCode::kOutOfMemory ? Result<double>(0.0) : status;
   }
   const OpTask task = TrialTask();
-  if (Status status = trial_->Run(plan, task.op->trial_scalars); !status.ok()) {
+  if (Status status = Run(plan); !status.ok()) {
     return status;
   }
-  if (Status status = trial_->CheckWritten(); !status.ok()) {
+  if (Status status = trial().CheckWritten(); !status.ok()) {
     return status;
   }
-  Result<double> on_usual = family_.comparison->compare(*trial_, task, usual_);
+  Result<double> on_usual = family_.comparison->compare(trial(), task, usual_);
   // The caller's own inputs must stay as they are.
-  if (!on_usual.ok() || usual_ || !trial_->has_copies() ||
+  if (!on_usual.ok() || usual_ || !trial().has_copies() ||
       family_.comparison->hurtful_fills == nullptr) {
     return on_usual;
   }
   const Result<double> hurtful = CheckHurtful(plan);
-  if (Status status = trial_->Fill(); !status.ok()) {
+  if (Status status = trial().Fill(); !status.ok()) {
     return status;
   }
   return hurtful.ok() ? Result<double>(std::max(*on_usual, *hurtful)) : hurtful;
-}
-
-Result<double> OpSearchSpace::Time(Plan& plan) {
-  if (Status status = OpenTrial(); !status.ok()) {
-    return status;
-  }
-  return trial_->Time(plan, task_.op->trial_scalars);
 }
 
 }  // namespace gradsmith::cuda

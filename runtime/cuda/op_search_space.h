@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 #include "cuda/device.h"
 #include "cuda/implementation.h"
 #include "cuda/op_task.h"
-#include "cuda/trial.h"
+#include "cuda/trial_space.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::cuda {
@@ -27,7 +28,7 @@ Result<std::unique_ptr<internal::Plan>> BuildPlan(
     const std::string& variant = {});
 
 /// OpSearchSpace offers a family's implementations of a task, each a batch.
-class OpSearchSpace final : public internal::SearchSpace {
+class OpSearchSpace final : public TrialSpace {
  public:
   /// The task's addresses are the caller's, as is `stream`. `usual` allows what is in general use,
   /// and leaves out data that hurts.
@@ -37,7 +38,7 @@ class OpSearchSpace final : public internal::SearchSpace {
       const FamilyOnCuda& family,
       const OpTask& task,  // NOLINT(modernize-pass-by-value): to move a task is to copy it
       bool usual = false)
-      : device_(device), stream_(stream), family_(family), task_(task), usual_(usual) {}
+      : TrialSpace(device, stream), family_(family), task_(task), usual_(usual) {}
 
   [[nodiscard]] std::string Describe() const override { return cuda::Describe(task_); }
   [[nodiscard]] int batches() const override { return static_cast<int>(family_.table.size()); }
@@ -45,24 +46,23 @@ class OpSearchSpace final : public internal::SearchSpace {
       override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<double> Check(internal::Plan& plan) override;
-  Result<double> Time(internal::Plan& plan) override;
 
  private:
+  [[nodiscard]] std::vector<TrialOperand> TrialOperands() const override;
+  [[nodiscard]] std::span<const double> TrialScalars() const override {
+    return task_.op->trial_scalars;
+  }
   /// For lists of bad engines.
   [[nodiscard]] int SpatialRank() const { return task_.lead().rank() - 2; }
-  Status OpenTrial();
   /// The task with the trial's memory and scalars.
   [[nodiscard]] OpTask TrialTask() const;
   Result<double> CheckHurtful(internal::Plan& plan);
 
-  const DeviceInfo& device_;
-  CUstream stream_;
   const FamilyOnCuda& family_;
   OpTask task_;
   bool usual_;
   /// Plans of implementations that take all, by their serial numbers.
   std::set<std::uint64_t> trusted_;
-  std::unique_ptr<Trial> trial_;
 };
 
 }  // namespace gradsmith::cuda

@@ -19,7 +19,6 @@
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
-#include "conv/cuda/padding_check.h"
 #include "conv/cuda/parts.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/preference.h"
@@ -173,15 +172,13 @@ ConvSearchSpace::ConvSearchSpace(
     const Task& task,
     const std::array<void*, kOperands>& operands,
     internal::SearchPolicy policy)
-    : device_(device),
-      stream_(stream),
+    : ConvTrialSpace(device, stream, std::move(policy)),
       task_(task),
       operands_(operands),
-      policy_(std::move(policy)),
       demands_{
           .rounds_once = task.accumulate && SizeOf(task.problem.type) == 2,
-          .keeps_promise = task.problem.type == DataType::kFloat && !policy_.allow_tf32 &&
-                           !policy_.allow_reduced_accuracy},
+          .keeps_promise = task.problem.type == DataType::kFloat && !this->policy().allow_tf32 &&
+                           !this->policy().allow_reduced_accuracy},
       forms_(FormsOf(task)),
       parts_to_count_(PartsToCount(task)),
       parts_(MustBeCut() ? parts_to_count_ : PartsForCopies()),
@@ -196,7 +193,7 @@ std::int64_t ConvSearchSpace::PartsForCopies() const {
   }
   filters += PartSumsBytes(task_);
   // Beside its copies a kernel may need some workspace.
-  const std::size_t room = policy_.workspace_limit / 4 * 3;
+  const std::size_t room = policy().workspace_limit / 4 * 3;
   return room > filters ? PartsWithin(task_, images, room - filters) : 1;
 }
 
@@ -268,7 +265,7 @@ bool ConvSearchSpace::IsPromising(int batch) const {
 std::unique_ptr<ConvSearchSpace> ConvSearchSpace::MakeSpaceOfPart(std::int64_t parts, bool is_first)
     const {
   return std::make_unique<ConvSearchSpace>(
-      device_, stream_, PartOf(task_, parts, is_first), operands_, policy_);
+      device(), stream(), PartOf(task_, parts, is_first), operands_, policy());
 }
 
 /// Where it is for want of workspace, those that copy: others need no more for more images.
@@ -290,7 +287,7 @@ Source ConvSearchSpace::SourceAt(int place) {
     return kSourceOrder.at(place);
   }
   if (!ours_come_first_) {
-    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy_, task_.problem.type), HasWindow());
+    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy(), task_.problem.type), HasWindow());
   }
   return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
 }
@@ -434,7 +431,7 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const OperandForm& fo
   if (form.is_for_own) {
     return std::vector<Candidate>();
   }
-  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device()).handle();
   if (!handle.ok()) {
     return handle.status();
   }
@@ -458,7 +455,7 @@ Result<std::vector<Candidate>> ConvSearchSpace::ListOfForm(const OperandForm& fo
   if (form.is_detour) {
     std::size_t allowed = 0;
     std::erase_if(*listed, [&](const Candidate& candidate) {
-      return !internal::WhyFiltered(candidate, policy_).empty() || ++allowed > kMostOfDetour;
+      return !internal::WhyFiltered(candidate, policy()).empty() || ++allowed > kMostOfDetour;
     });
   }
   return OfSource(kGraph, std::move(*listed));
@@ -481,12 +478,12 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
   if (comes_first) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
-  const std::size_t copies = std::min(CopiesBytes(form), policy_.workspace_limit);
+  const std::size_t copies = std::min(CopiesBytes(form), policy().workspace_limit);
   std::ranges::move(
       OfSource(
           kTensorCores,
           ListTensorCores(
-              device_, form.inner, policy_.allow_tf32, policy_.workspace_limit - copies)),
+              device(), form.inner, policy().allow_tf32, policy().workspace_limit - copies)),
       std::back_inserter(candidates));
   if (warpgroups && !comes_first) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
@@ -499,35 +496,35 @@ std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const OperandForm& for
   const bool has_more_channels =
       inner.x_channels != task_.problem.x_channels || inner.y_channels != task_.problem.y_channels;
   return has_more_channels ? std::nullopt
-                           : PlanFewChannels(device_.compute_capability(), form.inner);
+                           : PlanFewChannels(device().compute_capability(), form.inner);
 }
 
 std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const OperandForm& form) const {
-  return policy_.allow_tf32 ? PlanWarpgroups(device_.compute_capability(), form.inner)
-                            : std::nullopt;
+  return policy().allow_tf32 ? PlanWarpgroups(device().compute_capability(), form.inner)
+                             : std::nullopt;
 }
 
 std::optional<Planes> ConvSearchSpace::PlanesOf(const OperandForm& form) const {
-  return policy_.allow_tf32 || task_.problem.type != DataType::kFloat
-             ? PlanPlanes(device_.compute_capability(), form.inner)
+  return policy().allow_tf32 || task_.problem.type != DataType::kFloat
+             ? PlanPlanes(device().compute_capability(), form.inner)
              : std::nullopt;
 }
 
 std::optional<DepthwiseBands> ConvSearchSpace::BandsOf(const Task& task) const {
-  return policy_.allow_tf32 || task.problem.type != DataType::kFloat
-             ? PlanDepthwiseBands(device_.compute_capability(), task)
+  return policy().allow_tf32 || task.problem.type != DataType::kFloat
+             ? PlanDepthwiseBands(device().compute_capability(), task)
              : std::nullopt;
 }
 
 std::optional<Images> ConvSearchSpace::ImagesOf(const OperandForm& form) const {
-  return PlanImagesFilter(device_.compute_capability(), form.inner);
+  return PlanImagesFilter(device().compute_capability(), form.inner);
 }
 
 const WindowWork* ConvSearchSpace::WindowOf(const OperandForm& form) {
   auto found = windows_.find(form.name);
   if (found == windows_.end()) {
-    found =
-        windows_.emplace(form.name, MakeWindowWork(device_, form.inner, policy_.allow_tf32)).first;
+    found = windows_.emplace(form.name, MakeWindowWork(device(), form.inner, policy().allow_tf32))
+                .first;
   }
   const std::optional<WindowWork>& work = found->second;
   return work ? &*work : nullptr;
@@ -537,7 +534,7 @@ Result<const cuda::OperationGraph*> ConvSearchSpace::GraphOf(const OperandForm& 
   if (const auto found = graphs_.find(form.name); found != graphs_.end()) {
     return &found->second;
   }
-  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device()).handle();
   if (!handle.ok()) {
     return handle.status();
   }
@@ -571,7 +568,7 @@ std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildInAnyForm(
   using Built = Result<std::unique_ptr<Plan>>;
   const std::string kernel = name.Kernel();
   if (kernel == kDirect) {
-    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device_, task_));
+    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device(), task_));
   }
   if (kernel == kDepthwiseTiles) {
     const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
@@ -579,7 +576,7 @@ std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildInAnyForm(
   }
   if (kernel == kDepthwiseBands) {
     const std::optional<DepthwiseBands> bands = BandsOf(task_);
-    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), task_, *bands) : Built(Unfit(name));
+    return bands ? MakeDepthwiseBandsPlan(device().ordinal(), task_, *bands) : Built(Unfit(name));
   }
   if (kernel == kDepthwiseLines) {
     const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
@@ -602,14 +599,14 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInParts(const KernelName& na
   const bool are_alike =
       PartOf(task_, parts, true).accumulate == PartOf(task_, parts, false).accumulate;
   if (!first.ok() || are_alike) {
-    return first.ok() ? MakePartsPlan(device_, task_, parts, std::move(*first), nullptr)
+    return first.ok() ? MakePartsPlan(device(), task_, parts, std::move(*first), nullptr)
                       : std::move(first);
   }
   Result<std::unique_ptr<Plan>> others = MakeSpaceOfPart(parts, /*is_first=*/false)->Build(of_part);
   if (!others.ok()) {
     return others;
   }
-  return MakePartsPlan(device_, task_, parts, std::move(*first), std::move(*others));
+  return MakePartsPlan(device(), task_, parts, std::move(*first), std::move(*others));
 }
 
 /// Our own kernels that are launched in one way.
@@ -618,7 +615,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
     const std::string& name) {
   if (name == kWindow) {
     const WindowWork* work = WindowOf(form);
-    return work != nullptr ? BuildWindowPlan(device_, form.inner, *work)
+    return work != nullptr ? BuildWindowPlan(device(), form.inner, *work)
                            : InvalidArgument("windows do not fit the problem");
   }
   const Status unfit = InvalidArgument("'" + name + "' does not fit the problem");
@@ -628,23 +625,23 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
   }
   if (name == kFewChannels) {
     const std::optional<FewChannels> few = FewChannelsOf(form);
-    return few ? MakeFewChannelsPlan(device_.ordinal(), form.inner, *few) : unfit;
+    return few ? MakeFewChannelsPlan(device().ordinal(), form.inner, *few) : unfit;
   }
   if (name == kWarpgroups) {
     const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
-    return warpgroups ? MakeWarpgroupsPlan(device_.ordinal(), form.inner, *warpgroups) : unfit;
+    return warpgroups ? MakeWarpgroupsPlan(device().ordinal(), form.inner, *warpgroups) : unfit;
   }
   if (name == kImages) {
     const std::optional<Images> images = ImagesOf(form);
-    return images ? MakeImagesFilterPlan(device_.ordinal(), form.inner, *images) : unfit;
+    return images ? MakeImagesFilterPlan(device().ordinal(), form.inner, *images) : unfit;
   }
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);
-    return planes ? MakePlanesPlan(device_.ordinal(), form.inner, *planes) : unfit;
+    return planes ? MakePlanesPlan(device().ordinal(), form.inner, *planes) : unfit;
   }
   if (name == kDepthwiseBands) {
     const std::optional<DepthwiseBands> bands = BandsOf(form.inner);
-    return bands ? MakeDepthwiseBandsPlan(device_.ordinal(), form.inner, *bands) : unfit;
+    return bands ? MakeDepthwiseBandsPlan(device().ordinal(), form.inner, *bands) : unfit;
   }
   return InvalidArgument("'" + name + "' is no candidate");
 }
@@ -652,7 +649,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     const OperandForm& form,
     const KernelName& name) {
-  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device_).handle();
+  const Result<cuda::CudnnHandle*> handle = cuda::ThreadState::OfThisThread(device()).handle();
   if (!handle.ok()) {
     return handle.status();
   }
@@ -670,14 +667,14 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
   } else if (kernel == kDepthwise && DepthwiseFitsByRows(form.inner)) {
     inner = MakeDepthwisePlan(form.inner);
   } else if (const auto tile = internal::VariantOf(kTensorCores, kernel); tile) {
-    inner = BuildTensorCoresPlan(device_, form.inner, policy_.allow_tf32, *tile);
+    inner = BuildTensorCoresPlan(device(), form.inner, policy().allow_tf32, *tile);
   } else {
     inner = BuildOwn(form, kernel);
   }
   if (!inner.ok()) {
     return inner;
   }
-  return WrapPlan(device_, task_, form, std::move(*inner));
+  return WrapPlan(device(), task_, form, std::move(*inner));
 }
 
 Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildGraph(
@@ -692,10 +689,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildGraph(
   return cuda::BuildGraphPlan(cuda::GraphTarget(&handle), **graph, *engine);
 }
 
-Status ConvSearchSpace::OpenTrial() {
-  if (trial_ != nullptr) {
-    return {};
-  }
+std::vector<cuda::TrialOperand> ConvSearchSpace::TrialOperands() const {
   std::vector<cuda::TrialOperand> operands;
   for (const Operand operand : {kX, kW, kY}) {
     const bool is_output = operand == ResultOf(task_.primitive);
@@ -705,38 +699,11 @@ Status ConvSearchSpace::OpenTrial() {
     tensor.accumulate = is_output && task_.accumulate;
     operands.push_back({tensor, is_output});
   }
-  Result<std::unique_ptr<cuda::Trial>> trial = cuda::Trial::Create(device_, stream_, operands);
-  if (!trial.ok()) {
-    return trial.status();
-  }
-  trial_ = std::move(*trial);
-  return {};
+  return operands;
 }
 
-Result<double> ConvSearchSpace::Check(Plan& plan) {
-  if (Status status = OpenTrial(); !status.ok()) {
-    return status;
-  }
-  double error = 0;
-  for (const TrialData data : DataOf(policy_.allow_reduced_accuracy)) {
-    const Result<double> found = CheckOn(data, plan);
-    if (!found.ok()) {
-      // The next candidate is timed on usual data: power, and with it speed, depends on values.
-      const Status refilled = FillWith(TrialData::kUsual);
-      return refilled.ok() ? found.status().WithPrefix(PrefixOf(data)) : refilled;
-    }
-    error = std::max(error, *found);
-  }
-  Status status = FillWith(TrialData::kUsual);
-  if (status.ok() && policy_.exact_padding) {
-    const TriedTask tried = {&task_, {kX, kW, kY}};
-    status = CheckPadding(*trial_, plan, {&tried, 1});
-  }
-  return status.ok() ? Result<double>(error) : status;
-}
-
-Status ConvSearchSpace::FillWith(TrialData data) {
-  std::array<cuda::UniformRange, kOperands> values{};
+std::vector<cuda::UniformRange> ConvSearchSpace::ValuesOf(TrialData data) const {
+  std::vector<cuda::UniformRange> values(kOperands);
   for (const Operand operand : {kX, kW, kY}) {
     if (operand != ResultOf(task_.primitive)) {
       const bool is_factor = operand == FactorOf(task_.primitive);
@@ -744,25 +711,19 @@ Status ConvSearchSpace::FillWith(TrialData data) {
           is_factor ? RangeOfFactor(data, TermsOf(task_)) : RangeOfData(data, task_.problem.type);
     }
   }
-  return trial_->Refill(values);
+  return values;
 }
 
-Result<double> ConvSearchSpace::CheckOn(TrialData data, Plan& plan) {
-  Status status = FillWith(data);
-  if (status.ok()) {
-    status = trial_->Run(plan);
-  }
-  if (status.ok()) {
-    status = trial_->CheckWritten();
-  }
-  if (!status.ok()) {
-    return status;
-  }
+std::vector<TriedTask> ConvSearchSpace::TriedTasks() const {
+  return {{&task_, {kX, kW, kY}}};
+}
+
+Result<double> ConvSearchSpace::Compare(TrialData data) {
   std::array<void*, kOperands> operands{};
-  std::ranges::copy(trial_->operands(), operands.begin());
+  std::ranges::copy(trial().operands(), operands.begin());
   return CheckResult(
-      *trial_, device_, task_, operands, trial_->Before(ResultOf(task_.primitive)), data, demands_,
-      policy_);
+      trial(), device(), task_, operands, trial().Before(ResultOf(task_.primitive)), data, demands_,
+      policy());
 }
 
 bool ConvSearchSpace::MayTakeMilliseconds() const {
@@ -778,13 +739,6 @@ bool ConvSearchSpace::Relax(bool lacks_memory) {
   }
   demands_ = {.rounds_once = false, .keeps_promise = false};
   return was_strict;
-}
-
-Result<double> ConvSearchSpace::Time(Plan& plan) {
-  if (Status status = OpenTrial(); !status.ok()) {
-    return status;
-  }
-  return trial_->Time(plan);
 }
 
 }  // namespace gradsmith::conv

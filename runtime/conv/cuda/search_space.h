@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/conv_trial_space.h"
 #include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/form.h"
@@ -60,7 +61,7 @@ Result<double> CheckResult(
 /// has no room for a form's copies, the same in parts of the batch; at last our own kernels for any
 /// problem. What has more elements than engines count is computed in parts alone, but for our own
 /// kernels at the beginning and at the end.
-class ConvSearchSpace final : public internal::SearchSpace {
+class ConvSearchSpace final : public ConvTrialSpace {
  public:
   /// `operands` are the caller's addresses, `stream` the caller's. The policy says
   /// what is asked of results, and of which detours candidates are listed; selection sees to the
@@ -80,12 +81,14 @@ class ConvSearchSpace final : public internal::SearchSpace {
   [[nodiscard]] bool IsPromising(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<std::unique_ptr<internal::Plan>> Build(const internal::KernelName& name);
-  Result<double> Check(internal::Plan& plan) override;
   bool Relax(bool lacks_memory) override;
   [[nodiscard]] bool MayTakeMilliseconds() const override;
-  Result<double> Time(internal::Plan& plan) override;
 
  private:
+  [[nodiscard]] std::vector<cuda::TrialOperand> TrialOperands() const override;
+  [[nodiscard]] std::vector<cuda::UniformRange> ValuesOf(TrialData data) const override;
+  [[nodiscard]] std::vector<TriedTask> TriedTasks() const override;
+  Result<double> Compare(TrialData data) override;
   /// There are more elements than engines count.
   [[nodiscard]] bool MustBeCut() const { return parts_to_count_ > 1; }
   /// Batches before those of a part.
@@ -147,16 +150,9 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// nothing where the name is another's.
   [[nodiscard]] std::optional<Result<std::unique_ptr<internal::Plan>>> BuildInAnyForm(
       const internal::KernelName& name) const;
-  Status OpenTrial();
-  Status FillWith(TrialData data);
-  /// Runs a plan on data of a kind, and compares.
-  Result<double> CheckOn(TrialData data, internal::Plan& plan);
 
-  const cuda::DeviceInfo& device_;
-  CUstream stream_;
   Task task_;
   std::array<void*, kOperands> operands_;
-  internal::SearchPolicy policy_;
   Demands demands_;
   /// Whether what is slow is listed too, whatever is demanded.
   bool lists_slow_ = false;
@@ -172,7 +168,6 @@ class ConvSearchSpace final : public internal::SearchSpace {
   /// By the form's name, as is what follows.
   std::map<std::string, cuda::OperationGraph> graphs_;
   std::map<std::string, std::optional<WindowWork>> windows_;
-  std::unique_ptr<cuda::Trial> trial_;
 };
 
 }  // namespace gradsmith::conv

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/conv_trial_space.h"
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/form.h"
 #include "conv/cuda/one_pass.h"
-#include "conv/cuda/padding_check.h"
 #include "conv/cuda/parts.h"
 #include "conv/cuda/search_space.h"
 #include "conv/trial_data.h"
@@ -171,14 +171,17 @@ class RecordedCall final : public Plan {
 
 /// Two of a call's primitives, and its bias gradient where it has one, as a problem of their own. A
 /// candidate's id is the arrangement of two kernels, or of one that computes all.
-class TogetherSpace final : public internal::SearchSpace {
+class TogetherSpace final : public ConvTrialSpace {
  public:
   /// `alone` are the choices for each primitive alone.
   TogetherSpace(const Call& call, ChoicesAlone alone, Order likely)
-      : call_(call),
+      : ConvTrialSpace(
+            call.device,
+            static_cast<CUstream>(call.context.options().stream),
+            cuda::PolicyOf(call.context, call.problem().type)),
+        call_(call),
         alone_(std::move(alone)),
-        likely_(likely),
-        policy_(cuda::PolicyOf(call.context, call.problem().type)) {}
+        likely_(likely) {}
 
   [[nodiscard]] std::string Describe() const override {
     return std::string(ToString(call_.tasks[0].task.primitive)) +
@@ -195,7 +198,7 @@ class TogetherSpace final : public internal::SearchSpace {
       candidates.push_back({.id = id, .engine = id, .notes = {.varies = true}});
     };
     const bool may_be_aside =
-        policy_.mode == SearchMode::kBenchmark ||
+        policy().mode == SearchMode::kBenchmark ||
         PlanInOrder(call_, Order::kSideBySide)->extra_workspace() <= kMostForSideBySide;
     const auto add = [&](const KernelName& first, const KernelName& second) {
       const Order other = likely_ == Order::kInTurn ? Order::kSideBySide : Order::kInTurn;
@@ -249,33 +252,6 @@ class TogetherSpace final : public internal::SearchSpace {
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
 
-  Result<double> Check(Plan& plan) override {
-    if (Status status = OpenTrial(); !status.ok()) {
-      return status;
-    }
-    double error = 0;
-    for (const TrialData data : DataOf(policy_.allow_reduced_accuracy)) {
-      const Result<double> found = CheckOn(data, plan);
-      if (!found.ok()) {
-        const Status refilled = FillWith(TrialData::kUsual);
-        return refilled.ok() ? found.status().WithPrefix(PrefixOf(data)) : refilled;
-      }
-      error = std::max(error, *found);
-    }
-    Status status = FillWith(TrialData::kUsual);
-    if (status.ok() && policy_.exact_padding) {
-      status = CheckPaddingOfBoth(plan);
-    }
-    return status.ok() ? Result<double>(error) : status;
-  }
-
-  Result<double> Time(Plan& plan) override {
-    if (Status status = OpenTrial(); !status.ok()) {
-      return status;
-    }
-    return trial_->Time(Recorded(plan));
-  }
-
  private:
   static Arrangement ArrangementOf(Order order) {
     return order == Order::kInTurn ? Arrangement::kInTurn : Arrangement::kSideBySide;
@@ -318,7 +294,7 @@ class TogetherSpace final : public internal::SearchSpace {
         Result<std::unique_ptr<Plan>> plan =
             ConvSearchSpace(
                 call_.device, stream(), ready.task,
-                OperandsOf(ready.task.primitive, call_.addresses), policy_)
+                OperandsOf(ready.task.primitive, call_.addresses), policy())
                 .Build(kernels.at(i));
         if (!plan.ok()) {
           return plan;
@@ -355,14 +331,7 @@ class TogetherSpace final : public internal::SearchSpace {
     return std::unique_ptr<Plan>(std::move(plan));
   }
 
-  [[nodiscard]] CUstream stream() const {
-    return static_cast<CUstream>(call_.context.options().stream);
-  }
-
-  Status OpenTrial() {
-    if (trial_ != nullptr) {
-      return {};
-    }
+  [[nodiscard]] std::vector<cuda::TrialOperand> TrialOperands() const override {
     std::vector<cuda::TrialOperand> operands(kCallTensors);
     for (const ReadyTask& ready : call_.tasks) {
       const Operand result = ResultOf(ready.task.primitive);
@@ -380,22 +349,16 @@ class TogetherSpace final : public internal::SearchSpace {
       sums.data = call_.addresses.at(kSums);
       operands.at(kSums) = {sums, true};
     }
-    Result<std::unique_ptr<cuda::Trial>> trial =
-        cuda::Trial::Create(call_.device, stream(), operands);
-    if (!trial.ok()) {
-      return trial.status();
-    }
-    trial_ = std::move(*trial);
-    return {};
+    return operands;
   }
 
   /// What both primitives share is the factor, of which the bias gradient's sums stay small.
-  Status FillWith(TrialData data) {
+  [[nodiscard]] std::vector<cuda::UniformRange> ValuesOf(TrialData data) const override {
     double terms = 1;
     for (const ReadyTask& ready : call_.tasks) {
       terms = std::max(terms, TermsOf(ready.task));
     }
-    std::array<cuda::UniformRange, kCallTensors> values{};
+    std::vector<cuda::UniformRange> values(kCallTensors);
     for (const ReadyTask& ready : call_.tasks) {
       const Operand result = ResultOf(ready.task.primitive);
       for (const Operand operand : {kX, kW, kY}) {
@@ -406,10 +369,10 @@ class TogetherSpace final : public internal::SearchSpace {
         }
       }
     }
-    return trial_->Refill(values);
+    return values;
   }
 
-  Status CheckPaddingOfBoth(Plan& plan) {
+  [[nodiscard]] std::vector<TriedTask> TriedTasks() const override {
     std::vector<TriedTask> tried;
     for (const ReadyTask& ready : call_.tasks) {
       const Operand result = ResultOf(ready.task.primitive);
@@ -418,30 +381,20 @@ class TogetherSpace final : public internal::SearchSpace {
         one.at.at(operand) = PlaceOf(result, operand);
       }
     }
-    return CheckPadding(*trial_, Recorded(plan), tried);
+    return tried;
   }
 
-  Result<double> CheckOn(TrialData data, Plan& plan) {
-    Status status = FillWith(data);
-    if (status.ok()) {
-      status = trial_->Run(Recorded(plan));
-    }
-    if (status.ok()) {
-      status = trial_->CheckWritten();
-    }
-    if (!status.ok()) {
-      return status;
-    }
+  Result<double> Compare(TrialData data) override {
     CallAddresses addresses{};
-    std::ranges::copy(trial_->operands(), addresses.begin());
+    std::ranges::copy(trial().operands(), addresses.begin());
     double error = 0;
     for (const ReadyTask& ready : call_.tasks) {
       const Primitive primitive = ready.task.primitive;
       // Who rounds twice or is less exact was not chosen alone either, unless there is no other.
       const Result<double> found = CheckResult(
-          *trial_, call_.device, ready.task, OperandsOf(primitive, addresses),
-          trial_->Before(kResults + ResultOf(primitive)), data,
-          {.rounds_once = false, .keeps_promise = KeepsPromise(ready.task)}, policy_);
+          trial(), call_.device, ready.task, OperandsOf(primitive, addresses),
+          trial().Before(kResults + ResultOf(primitive)), data,
+          {.rounds_once = false, .keeps_promise = KeepsPromise(ready.task)}, policy());
       if (!found.ok()) {
         return found;
       }
@@ -460,11 +413,11 @@ class TogetherSpace final : public internal::SearchSpace {
   /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside
   /// that of a pass of its own.
   Status CheckSums(const CallAddresses& addresses) {
-    const TensorRef found = trial_->Ref(kSums);
+    const TensorRef found = trial().Ref(kSums);
     const std::size_t bytes = internal::SpanBytes(found);
     const cuda::SumPlan& plan = call_.sums->plan;
     Result<cuda::Buffer> memory =
-        cuda::Buffer::Allocate(AlignedWorkspace(bytes) + plan.workspace, trial_->stream());
+        cuda::Buffer::Allocate(AlignedWorkspace(bytes) + plan.workspace, trial().stream());
     if (!memory.ok()) {
       return memory.status();
     }
@@ -473,26 +426,26 @@ class TogetherSpace final : public internal::SearchSpace {
     ConstTensorRef from = call_.sums->from;
     from.data = addresses.at(kInputs + call_.shared);
     Status status;
-    if (const void* before = trial_->Before(kSums)) {
+    if (const void* before = trial().Before(kSums)) {
       status = cuda::ToStatus(
           cuda::Driver().cuMemcpyAsync(
               reinterpret_cast<CUdeviceptr>(expected.data), reinterpret_cast<CUdeviceptr>(before),
-              bytes, trial_->stream()),
+              bytes, trial().stream()),
           "copying a bias gradient");
     }
     if (status.ok()) {
       status = cuda::SumChannels(
-          trial_->stream(), plan, from, expected,
+          trial().stream(), plan, from, expected,
           static_cast<std::byte*>(memory->data()) + AlignedWorkspace(bytes));
     }
     if (status.ok()) {
       status = cuda::CompareTensors(
-          call_.device, trial_->stream(), found, expected, trial_->difference());
+          call_.device, trial().stream(), found, expected, trial().difference());
     }
     if (!status.ok()) {
       return status;
     }
-    const Result<cuda::Difference> difference = trial_->Read();
+    const Result<cuda::Difference> difference = trial().Read();
     if (!difference.ok()) {
       return difference.status();
     }
@@ -502,7 +455,8 @@ class TogetherSpace final : public internal::SearchSpace {
         .WithPrefix("the bias gradient ");
   }
 
-  Plan& Recorded(Plan& plan) {
+  /// As it will be launched.
+  Plan& Tried(Plan& plan) override {
     if (recorded_serial_ != plan.serial()) {
       recorded_ = std::make_unique<RecordedCall>(
           dynamic_cast<const CallPlan&>(plan),
@@ -515,8 +469,6 @@ class TogetherSpace final : public internal::SearchSpace {
   Call call_;
   ChoicesAlone alone_;
   Order likely_;
-  internal::SearchPolicy policy_;
-  std::unique_ptr<cuda::Trial> trial_;
   std::unique_ptr<RecordedCall> recorded_;
   std::uint64_t recorded_serial_ = 0;
 };
