@@ -31,17 +31,9 @@ struct ReadyPlan {
 
 using ReadyPlans = LruMap<ProblemKey, ReadyPlan, ProblemKeyHash>;
 
-/// SpaceMaker makes a problem's search space, for the calls that have to search or build.
-class SpaceMaker {
- public:
-  SpaceMaker() = default;
-  SpaceMaker(const SpaceMaker&) = delete;
-  SpaceMaker& operator=(const SpaceMaker&) = delete;
-  SpaceMaker(SpaceMaker&&) = delete;
-  SpaceMaker& operator=(SpaceMaker&&) = delete;
-  virtual ~SpaceMaker() = default;
-  [[nodiscard]] virtual std::unique_ptr<SearchSpace> Make() const = 0;
-};
+/// SpaceMaker makes a problem's search space, for the calls that have to search or build. A
+/// std::cref of a lambda makes one that allocates nothing.
+using SpaceMaker = std::function<std::unique_ptr<SearchSpace>()>;
 
 /// LimitBucket returns what of a limit of workspace counts for a choice: limits that differ little
 /// share their choices, by their power of two.

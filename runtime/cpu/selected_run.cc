@@ -65,7 +65,7 @@ Status RunSelected(
   ThreadState& state = ThreadState::OfThisThread();
   ReadyPlan* ready = state.plans.Find(key);
   if (ready == nullptr || !internal::Serves(context, key, ready)) {
-    const std::unique_ptr<SearchSpace> space = maker.Make();
+    const std::unique_ptr<SearchSpace> space = maker();
     Result<ReadyPlan> made = internal::MakeReady(
         context, key, *space, [&] { return internal::Select(*space, PolicyOf(context, type)); });
     if (!made.ok()) {
@@ -80,7 +80,7 @@ Status RunSelected(
   }
   const Status status =
       plan.Run({.operands = operands, .workspace = workspace, .context = &context});
-  return status.ok() ? status : status.WithPrefix(maker.Make()->Describe() + ": ");
+  return status.ok() ? status : status.WithPrefix(maker()->Describe() + ": ");
 }
 
 }  // namespace gradsmith::cpu

@@ -39,20 +39,6 @@ struct Call {
   }
 };
 
-class OpSpaceMaker final : public internal::SpaceMaker {
- public:
-  explicit OpSpaceMaker(const Call& call) : call_(call) {}
-
-  [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
-    return std::make_unique<OpSearchSpace>(
-        call_.device, call_.stream(), call_.family, call_.task,
-        call_.context.options().allow_reduced_accuracy);
-  }
-
- private:
-  const Call& call_;
-};
-
 /// The implementation that there is no choice beside; null where there is a choice.
 const Implementation* WithoutChoice(const Call& call) {
   const std::span<const Implementation> table = call.family.table;
@@ -90,8 +76,12 @@ Result<Plan*> PlanOf(const Call& call) {
   ProblemKey key;
   AddTo(call.task, &key);
   AddPolicy(call.context, OriginOf(call.device, call.family.revision), call.type(), &key);
-  return FindPlan(
-      call.context, call.device, call.type(), key, OpSpaceMaker(call), call.family.needs);
+  const auto make = [&] {
+    return std::make_unique<OpSearchSpace>(
+        call.device, call.stream(), call.family, call.task,
+        call.context.options().allow_reduced_accuracy);
+  };
+  return FindPlan(call.context, call.device, call.type(), key, std::cref(make), call.family.needs);
 }
 
 Status Run(const Call& call) {
@@ -102,9 +92,7 @@ Status Run(const Call& call) {
   const OperandAddresses operands = AddressesOf(call.task);
   const std::span<const double> scalars(call.task.scalars.begin(), call.task.scalars.end());
   PlannedCall planned = {.plan = **plan, .workspace = (*plan)->workspace()};
-  for (const void* operand : operands) {
-    planned.key.Add(AddressWord(operand));
-  }
+  AddAddresses({operands.begin(), operands.end()}, &planned.key);
   for (const double scalar : scalars) {
     planned.key.Add(std::bit_cast<std::int64_t>(scalar));
   }

@@ -55,7 +55,7 @@ Result<ReadyPlan> MakeReady(
     const ProblemKey& key,
     const SpaceMaker& maker,
     Needs needs) {
-  const std::unique_ptr<SearchSpace> space = maker.Make();
+  const std::unique_ptr<SearchSpace> space = maker();
   const bool capturing = IsCapturing(static_cast<CUstream>(context.options().stream));
   const RelaxedCapture relaxed;
   Result<ReadyPlan> ready =
@@ -115,6 +115,12 @@ void AddPolicy(
   key->Add(static_cast<std::int64_t>(LimitBucket(context.workspace_arena()->limit())));
   for (const std::int64_t word : {origin.device, origin.cudnn, origin.search}) {
     key->Add(word);
+  }
+}
+
+void AddAddresses(std::span<void* const> addresses, ProblemKey* key) {
+  for (const void* address : addresses) {
+    key->Add(AddressWord(address));
   }
 }
 

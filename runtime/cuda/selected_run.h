@@ -63,6 +63,9 @@ void AddPolicy(
     DataType type,
     internal::ProblemKey* key);
 
+/// AddAddresses adds to a key the addresses of a call's operands.
+void AddAddresses(std::span<void* const> addresses, internal::ProblemKey* key);
+
 /// FindPlan returns the plan that this thread holds for a problem's key, or builds the one that was
 /// decided on, or searches. While the stream is captured, searching is refused. The thread keeps
 /// the plan for longer than the call, and for as long as few others are asked for.

@@ -53,23 +53,6 @@ bool IsPresent(const Ref* tensor) {
   return tensor != nullptr && tensor->present;
 }
 
-class ConvSpaceMaker final : public internal::SpaceMaker {
- public:
-  ConvSpaceMaker(const Call& call, const Task& task, const std::array<void*, kOperands>& operands)
-      : call_(call), task_(task), operands_(operands) {}
-
-  [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
-    return std::make_unique<ConvSearchSpace>(
-        call_.device, call_.stream(), task_, operands_,
-        cuda::PolicyOf(call_.context, task_.problem.type));
-  }
-
- private:
-  const Call& call_;
-  const Task& task_;
-  const std::array<void*, kOperands>& operands_;
-};
-
 /// Nothing is summed: the result is zero, or what was there.
 Status RunEmpty(const Call& call, const TensorRef& result) {
   if (result.accumulate || call.context.preparing()) {
@@ -113,11 +96,14 @@ class CallOutputs {
     ready.key = {};
     AddTo(task, &ready.key);
     cuda::AddPolicy(
-        call_.context, cuda::OriginOf(call_.device, kRevision), task.problem.type,
-        &ready.key);
-    const Result<internal::Plan*> plan = cuda::FindPlan(
-        call_.context, call_.device, task.problem.type, ready.key,
-        ConvSpaceMaker(call_, task, operands));
+        call_.context, cuda::OriginOf(call_.device, kRevision), task.problem.type, &ready.key);
+    const auto make = [&] {
+      return std::make_unique<ConvSearchSpace>(
+          call_.device, call_.stream(), task, operands,
+          cuda::PolicyOf(call_.context, task.problem.type));
+    };
+    const Result<internal::Plan*> plan =
+        cuda::FindPlan(call_.context, call_.device, task.problem.type, ready.key, std::cref(make));
     if (!plan.ok()) {
       return plan.status();
     }
@@ -145,9 +131,7 @@ class CallOutputs {
     cuda::PlannedCall planned = {
         .plan = plan,
         .workspace = std::min(plan.workspace(), call_.context.workspace_arena()->limit())};
-    for (const void* address : addresses_) {
-      planned.key.Add(cuda::AddressWord(address));
-    }
+    cuda::AddAddresses(addresses_, &planned.key);
     std::array<internal::Plan*, 2> parts{};
     for (std::size_t i = 0; i < count_; ++i) {
       parts.at(i) = tasks_.at(i).plan;

@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,22 +16,6 @@
 namespace gradsmith::conv {
 
 namespace {
-
-class CpuSpaceMaker final : public internal::SpaceMaker {
- public:
-  CpuSpaceMaker(const Context& context, const Task& task, int threads)
-      : context_(context), task_(task), threads_(threads) {}
-
-  [[nodiscard]] std::unique_ptr<internal::SearchSpace> Make() const override {
-    return std::make_unique<CpuSearchSpace>(
-        context_, task_, threads_, cpu::PolicyOf(context_, task_.problem.type));
-  }
-
- private:
-  const Context& context_;
-  const Task& task_;
-  int threads_;
-};
 
 bool HasEmptyOperand(const Problem& problem) {
   const auto is_empty = [&](Operand operand) { return NumElements(DimsOf(problem, operand)) == 0; };
@@ -83,8 +68,11 @@ Status RunPrimitive(
   const void* bias_data = bias == nullptr ? nullptr : WithoutGaps(*bias, &bias_copy);
   const std::array<void*, kCpuOperands> all = {
       operands[kX], operands[kW], operands[kY], const_cast<void*>(bias_data)};
-  const Status status =
-      cpu::RunSelected(context, problem.type, key, all, CpuSpaceMaker(context, task, threads));
+  const auto make = [&] {
+    return std::make_unique<CpuSearchSpace>(
+        context, task, threads, cpu::PolicyOf(context, problem.type));
+  };
+  const Status status = cpu::RunSelected(context, problem.type, key, all, std::cref(make));
   if (status.ok() && !context.preparing() &&
       MayHaveMultipliedPadding(primitive, problem, operands)) {
     RunOwn(context, primitive, problem, operands, bias);
