@@ -1,8 +1,8 @@
-"""How many lines each operator costs, all told: PYTHONPATH=codegen python tests/build/operator_lines.py
+"""How many lines each operator costs, all told: PYTHONPATH=codegen python3 tests/build/operator_lines.py
 
 Counted are lines with more on them than a comment. An operator that has formulas is its entry of `ops.yaml` and its
 line in the table of JAX's functions. One on a kernel pattern (`runtime/patterns`) is its
-entry, and its share of its family's folder and oracle, which the family's operators have in common. Families on
+entry, and its share of its family's folder, oracle and tests, which the family's operators have in common. Families on
 no pattern are not counted.
 """
 
@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from build_tree import REPOSITORY
 from gradsmith_codegen.plan import snake_case
 
-MOST_WITH_FORMULAS, MOST_ON_A_PATTERN = 45, 450
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 _ENTRY = re.compile(r"^  - name: (\w+)$", re.MULTILINE)
 
@@ -39,9 +38,12 @@ def family_of(entry: str) -> str:
 
 
 def family_files(family: str) -> Iterator[Path]:
-    for folder in (REPOSITORY / "runtime" / family, REPOSITORY / "tests" / "reference"):
-        pattern = "**/*" if folder.name == family else f"{family}*"
-        yield from (path for path in sorted(folder.glob(pattern)) if path.suffix in (".h", ".cc", ".cu", ".cuh"))
+    """What its operators have in common: kernels on the CPU and the GPU, oracle, and tests."""
+    for pattern in (f"runtime/{family}/**/*", f"tests/reference/{family}*", f"tests/runtime/**/{family}_*test.cc"):
+        found = sorted(path for path in REPOSITORY.glob(pattern) if path.suffix in (".h", ".cc", ".cu", ".cuh"))
+        if not found:
+            raise FileNotFoundError(f"family {family} has no {pattern}")
+        yield from found
 
 
 def is_on_a_pattern(family: str) -> bool:
