@@ -1,7 +1,8 @@
 """The runtime's shape rules, once more in Python, so that a test case that cannot be is found in the schema.
 
 Semantics of ONNX Conv-22, ConvTranspose-22, MaxPool-22 and AveragePool-22, and of ONNX's broadcasting. A
-rule that is not here is no error: cases then give all their shapes.
+rule that is not here is no error: cases then give all their shapes. tests/python/test_shape_rules.py holds
+the two together: it draws thousands of attributes and dims, and fails where they differ.
 """
 
 from __future__ import annotations
