@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "reference/counting_sum.h"
 
 namespace gradsmith::reference::conv {
 
@@ -221,32 +221,15 @@ void ForEachProduct(const Convolution& conv, Visit visit) {
   }
 }
 
-/// Sums of terms, one sum for each element.
-class Sums {
- public:
-  explicit Sums(const Shape& dims) {
-    const auto count = static_cast<std::size_t>(Count(dims));
-    sums_.value = {dims, std::vector<double>(count)};
-    sums_.terms.resize(count);
-    sums_.bound.resize(count);
-  }
+/// The sums of products of a tensor's elements. As many roundings as a sum has terms are those of
+/// its additions and of its result.
+CountingSums Sums(const Shape& dims) {
+  return {dims, /*roundings=*/0};
+}
 
-  void Add(std::int64_t element, double term) {
-    sums_.value.values[element] += term;
-    sums_.bound[element] += std::abs(term);
-    sums_.terms[element] += 1;
-  }
-
-  Expected Finish() {
-    for (std::size_t i = 0; i < sums_.bound.size(); ++i) {
-      sums_.error.push_back((sums_.terms[i] + 1) * sums_.bound[i]);
-    }
-    return std::move(sums_);
-  }
-
- private:
-  Expected sums_;
-};
+CountingNumber Product(double a, double b) {
+  return Given(a) * Given(b);
+}
 
 /// Calls visit(element, channel) for each element of a (N, C, D...) tensor.
 template <typename Visit>
@@ -345,34 +328,34 @@ class ConvolutionOracle final : public Oracle {
 
   [[nodiscard]] ExpectedOutputs
   RunForward(const Convolution& conv, const Tensor& X, const Tensor& W, const Tensor* B) const {
-    Sums Y(OutputDims(conv));
+    CountingSums Y = Sums(OutputDims(conv));
     ForEachProduct(conv, [&](auto result, auto image, auto filter) {
       const auto from = transposed_ ? result : image;
       const auto to = transposed_ ? image : result;
-      Y.Add(to, X.values[from] * W.values[filter]);
+      Y.Add(to, Product(X.values[from], W.values[filter]));
     });
     if (B != nullptr) {
       ForEachElement(OutputDims(conv), [&](auto element, auto channel) {
-        Y.Add(element, B->values[channel]);
+        Y.Add(element, Given(B->values[channel]));
       });
     }
-    return {{"Y", Y.Finish()}};
+    return {{"Y", Y.Get()}};
   }
 
   [[nodiscard]] ExpectedOutputs
   RunGradient(const Convolution& conv, const Tensor& dY, const Tensor& X, const Tensor& W) const {
-    Sums dX(X.dims);
-    Sums dW(W.dims);
-    Sums dB({dY.dims[1]});
+    CountingSums dX = Sums(X.dims);
+    CountingSums dW = Sums(W.dims);
+    CountingSums dB = Sums({dY.dims[1]});
     ForEachProduct(conv, [&](auto result, auto image, auto filter) {
       const auto x = transposed_ ? result : image;
       const auto y = transposed_ ? image : result;
-      dX.Add(x, dY.values[y] * W.values[filter]);
-      dW.Add(filter, dY.values[y] * X.values[x]);
+      dX.Add(x, Product(dY.values[y], W.values[filter]));
+      dW.Add(filter, Product(dY.values[y], X.values[x]));
     });
     ForEachElement(
-        dY.dims, [&](auto element, auto channel) { dB.Add(channel, dY.values[element]); });
-    return {{"dX", dX.Finish()}, {"dW", dW.Finish()}, {"dB", dB.Finish()}};
+        dY.dims, [&](auto element, auto channel) { dB.Add(channel, Given(dY.values[element])); });
+    return {{"dX", dX.Get()}, {"dW", dW.Get()}, {"dB", dB.Get()}};
   }
 
   bool transposed_;

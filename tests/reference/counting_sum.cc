@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace gradsmith::reference {
-
-namespace {
-
-/// Roundings of a sum beside those of its additions.
-constexpr double kOfSum = 4;
-
-}  // namespace
 
 void CountingSum::Add(const CountingNumber& term) {
   sum_.value += term.value;
@@ -26,7 +20,7 @@ void CountingSum::Add(const CountingNumber& term) {
 
 CountingNumber CountingSum::Get() const {
   CountingNumber sum = sum_;
-  sum.error += (terms_ + kOfSum) * magnitude_;
+  sum.error += (terms_ + roundings_) * magnitude_;
   sum.bound = std::max(sum.bound, magnitude_ / sum.unit);
   return sum;
 }
@@ -45,6 +39,18 @@ void Expect(const CountingNumber& number, double terms, std::size_t at, Expected
 
 void Expect(const CountingSum& sum, std::size_t at, Expected& output) {
   Expect(sum.Get(), sum.terms(), at, output);
+}
+
+CountingSums::CountingSums(Shape dims, double roundings)
+    : dims_(std::move(dims)),
+      sums_(static_cast<std::size_t>(Count(dims_)), CountingSum(roundings)) {}
+
+Expected CountingSums::Get() const {
+  Expected output = Unknown(dims_);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    Expect(sums_[i], i, output);
+  }
+  return output;
 }
 
 }  // namespace gradsmith::reference

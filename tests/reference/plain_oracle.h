@@ -1,13 +1,12 @@
 #ifndef GRADSMITH_TESTS_REFERENCE_PLAIN_ORACLE_H_
 #define GRADSMITH_TESTS_REFERENCE_PLAIN_ORACLE_H_
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "reference/counting_sum.h"
 #include "reference/oracle.h"
 
 /// What oracles of plain kernels share.
@@ -33,16 +32,9 @@ inline std::size_t PositionOf(const Shape& dims, const Shape& index) {
   return static_cast<std::size_t>(position);
 }
 
-inline void AddTerm(Expected& sum, std::size_t at, double term) {
-  sum.value.values[at] += term;
-  sum.terms[at] += 1;
-  sum.bound[at] += std::abs(term);
-  sum.error[at] = (sum.terms[at] + 2) * sum.bound[at];
-}
-
-inline Expected Zeros(const Shape& dims) {
-  const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
-  return {{dims, zeros}, zeros, zeros, zeros};
+/// Sums that are rounded once beside their terms.
+inline CountingSums Sums(const Shape& dims) {
+  return {dims, /*roundings=*/1};
 }
 
 /// Data of numbers that need few digits, or of any. Outputs that may be inexact always are.

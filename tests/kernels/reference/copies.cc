@@ -37,22 +37,20 @@ class BlendOracle final : public PlainOracle {
       const override {
     const Tensor& X = inputs.at("X");
     const Tensor& slope = inputs.at("slope");
-    ExpectedOutputs outputs;
-    outputs[is_gradient_ ? "dX" : "Y"] = Zeros(X.dims);
-    if (is_gradient_) {
-      outputs["dSlope"] = Zeros(slope.dims);
-    }
+    CountingSums of_X = Sums(X.dims);
+    CountingSums of_slope = Sums(slope.dims);
     for (std::size_t i = 0; i < X.values.size(); ++i) {
       const std::size_t at = PositionOf(slope.dims, IndexAt(X.dims, static_cast<std::int64_t>(i)));
       if (is_gradient_) {
-        const double dy = inputs.at("dY").values[i];
-        AddTerm(outputs["dX"], i, dy * slope.values[at]);
-        AddTerm(outputs["dSlope"], at, dy * X.values[i]);
+        const CountingNumber dy = Given(inputs.at("dY").values[i]);
+        of_X.Add(i, dy * Given(slope.values[at]));
+        of_slope.Add(at, dy * Given(X.values[i]));
       } else {
-        AddTerm(outputs["Y"], i, X.values[i] * slope.values[at]);
+        of_X.Add(i, Given(X.values[i]) * Given(slope.values[at]));
       }
     }
-    return outputs;
+    return is_gradient_ ? ExpectedOutputs{{"dX", of_X.Get()}, {"dSlope", of_slope.Get()}}
+                        : ExpectedOutputs{{"Y", of_X.Get()}};
   }
 
  private:
@@ -92,10 +90,10 @@ class CopyOracle final : public PlainOracle {
       const override {
     const Tensor& from = inputs.at(from_);
     const std::optional<Shapes> shapes = OutputShapes(ShapesOf(inputs), attributes);
-    ExpectedOutputs outputs;
-    Expected& to = outputs[to_] = Zeros(shapes.value().at(to_));
-    for (std::size_t i = 0; i < to.value.values.size(); ++i) {
-      const Shape index = IndexAt(to.value.dims, static_cast<std::int64_t>(i));
+    const Shape& dims = shapes.value().at(to_);
+    CountingSums to = Sums(dims);
+    for (std::int64_t i = 0; i < Count(dims); ++i) {
+      const Shape index = IndexAt(dims, i);
       bool is_within = true;
       std::int64_t position = 0;
       for (std::size_t axis = 0; axis < index.size(); ++axis) {
@@ -103,10 +101,10 @@ class CopyOracle final : public PlainOracle {
         position = position * from.dims[axis] + index[axis];
       }
       if (is_within) {
-        AddTerm(to, i, from.values[static_cast<std::size_t>(position)]);
+        to.Add(static_cast<std::size_t>(i), Given(from.values[static_cast<std::size_t>(position)]));
       }
     }
-    return outputs;
+    return {{to_, to.Get()}};
   }
 
  private:
@@ -132,18 +130,17 @@ class SiftOracle final : public Oracle {
       const override {
     const Tensor& X = inputs.at("X");
     const auto bits = inputs.find("bits");
-    ExpectedOutputs outputs;
-    Expected& Y = outputs["Y"] = Zeros(X.dims);
-    Expected& left = outputs["left"] = Zeros({(X.dims[0] + 31) / 32});
+    CountingSums Y = Sums(X.dims);
+    Expected left = Unknown({(X.dims[0] + 31) / 32});
     left.bound.assign(left.bound.size(), 1);  // bits are not summed
     for (std::size_t i = 0; i < X.values.size(); ++i) {
       const double weight = std::ldexp(1, static_cast<int>(i % 32));
       const bool is_set = bits == inputs.end() ||
                           std::fmod(std::floor(bits->second.values[i / 32] / weight), 2) == 1;
-      AddTerm(Y, i, is_set ? X.values[i] : 0);
+      Y.Add(i, Given(is_set ? X.values[i] : 0));
       left.value.values[i / 32] += is_set && X.values[i] != 0 ? weight : 0;
     }
-    return outputs;
+    return {{"Y", Y.Get()}, {"left", left}};
   }
 
   [[nodiscard]] Tensors MakeRandomData(
@@ -183,12 +180,12 @@ class SpreadOracle final : public PlainOracle {
 
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
       const override {
-    ExpectedOutputs outputs;
-    Expected& Y = outputs["Y"] = Zeros(inputs.at("X").dims);
-    for (std::size_t i = 0; i < Y.value.values.size(); ++i) {
-      AddTerm(Y, i, inputs.at("number").values[0]);
+    const Tensor& X = inputs.at("X");
+    CountingSums Y = Sums(X.dims);
+    for (std::size_t i = 0; i < X.values.size(); ++i) {
+      Y.Add(i, Given(inputs.at("number").values[0]));
     }
-    return outputs;
+    return {{"Y", Y.Get()}};
   }
 };
 
@@ -202,12 +199,11 @@ class TotalOracle final : public PlainOracle {
 
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
       const override {
-    ExpectedOutputs outputs;
-    Expected& Y = outputs["Y"] = Zeros({});
+    CountingSums Y = Sums({});
     for (const double x : inputs.at("X").values) {
-      AddTerm(Y, 0, x);
+      Y.Add(0, Given(x));
     }
-    return outputs;
+    return {{"Y", Y.Get()}};
   }
 };
 

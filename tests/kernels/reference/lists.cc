@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,9 +68,9 @@ class ConcatOracle final : public PlainOracle {
     const Shapes shapes = OutputShapes(ShapesOf(inputs), attributes).value();
     const Shape& first = inputs.at("X[0]").dims;
     const std::size_t axis = AxisOf(first, attributes);
-    ExpectedOutputs outputs;
+    std::map<std::string, CountingSums> outputs;
     for (const auto& [name, dims] : shapes) {
-      outputs[name] = Zeros(dims);
+      outputs.emplace(name, Sums(dims));
     }
     std::int64_t begin = 0;
     for (std::size_t place = 0; place < LengthOf(inputs, "X"); ++place) {
@@ -80,14 +81,18 @@ class ConcatOracle final : public PlainOracle {
         const auto at = static_cast<std::size_t>(i);
         if (is_gradient_) {
           const Tensor& dY = inputs.at("dY");
-          AddTerm(outputs[NameOf("dX", place)], at, dY.values[Position(dY.dims, index)]);
+          outputs.at(NameOf("dX", place)).Add(at, Given(dY.values[Position(dY.dims, index)]));
         } else {
-          AddTerm(outputs["Y"], Position(shapes.at("Y"), index), part.values[at]);
+          outputs.at("Y").Add(Position(shapes.at("Y"), index), Given(part.values[at]));
         }
       }
       begin += part.dims[axis];
     }
-    return outputs;
+    ExpectedOutputs expected;
+    for (const auto& [name, sums] : outputs) {
+      expected[name] = sums.Get();
+    }
+    return expected;
   }
 
  private:
@@ -135,15 +140,14 @@ class SumOracle final : public PlainOracle {
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
       const override {
     const Shape dims = OutputShapes(ShapesOf(inputs), attributes).value().at("Y");
-    ExpectedOutputs outputs;
-    Expected& Y = outputs["Y"] = Zeros(dims);
+    CountingSums Y = Sums(dims);
     for (std::int64_t i = 0; i < Count(dims); ++i) {
       for (const auto& [name, term] : inputs) {
         const std::size_t at = PositionOf(term.dims, IndexAt(dims, i));
-        AddTerm(Y, static_cast<std::size_t>(i), term.values[at]);
+        Y.Add(static_cast<std::size_t>(i), Given(term.values[at]));
       }
     }
-    return outputs;
+    return {{"Y", Y.Get()}};
   }
 };
 
@@ -168,24 +172,26 @@ class DescendOracle final : public PlainOracle {
 
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& attributes)
       const override {
-    const double rate = inputs.at("rate").values[0];
-    const double momentum = std::get<double>(attributes.at("momentum"));
+    const CountingNumber rate = Given(inputs.at("rate").values[0]);
+    const CountingNumber momentum = Constant(std::get<double>(attributes.at("momentum")));
     ExpectedOutputs outputs;
     for (std::size_t i = 0; i < LengthOf(inputs, "W"); ++i) {
       const Tensor& W = inputs.at(NameOf("W", i));
       const auto scale = inputs.find(NameOf("scale", i));
-      const double factor = scale == inputs.end() ? 1 : scale->second.values[0];
-      Expected& new_W = outputs[NameOf("new_W", i)] = Zeros(W.dims);
-      Expected& new_V = outputs[NameOf("new_V", i)] = Zeros(W.dims);
+      const CountingNumber factor = Given(scale == inputs.end() ? 1 : scale->second.values[0]);
+      CountingSums new_W = Sums(W.dims);
+      CountingSums new_V = Sums(W.dims);
       for (std::size_t j = 0; j < W.values.size(); ++j) {
-        const double kept = momentum * inputs.at(NameOf("V", i)).values[j];
-        const double added = factor * inputs.at(NameOf("dW", i)).values[j];
-        AddTerm(new_V, j, kept);
-        AddTerm(new_V, j, added);
-        AddTerm(new_W, j, W.values[j]);
-        AddTerm(new_W, j, -rate * kept);
-        AddTerm(new_W, j, -rate * added);
+        const CountingNumber kept = momentum * Given(inputs.at(NameOf("V", i)).values[j]);
+        const CountingNumber added = factor * Given(inputs.at(NameOf("dW", i)).values[j]);
+        new_V.Add(j, kept);
+        new_V.Add(j, added);
+        new_W.Add(j, Given(W.values[j]));
+        new_W.Add(j, -rate * kept);
+        new_W.Add(j, -rate * added);
       }
+      outputs[NameOf("new_W", i)] = new_W.Get();
+      outputs[NameOf("new_V", i)] = new_V.Get();
     }
     return outputs;
   }
