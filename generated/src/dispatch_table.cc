@@ -44,1067 +44,1067 @@ constinit const std::int32_t kEntryLine = 145;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml:190
+// ops.yaml:191
 namespace generated::batch_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 190;
+constinit const std::int32_t kEntryLine = 191;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml:212
+// ops.yaml:214
 namespace generated::batch_normalization_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 212;
+constinit const std::int32_t kEntryLine = 214;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml:226
+// ops.yaml:229
 namespace generated::batch_normalization_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 226;
+constinit const std::int32_t kEntryLine = 229;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml:249
+// ops.yaml:253
 namespace generated::sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 249;
+constinit const std::int32_t kEntryLine = 253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_stub
 
-// ops.yaml:272
+// ops.yaml:276
 namespace generated::sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 272;
+constinit const std::int32_t kEntryLine = 276;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml:297
+// ops.yaml:301
 namespace generated::leaky_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 297;
+constinit const std::int32_t kEntryLine = 301;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml:313
+// ops.yaml:317
 namespace generated::leaky_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 313;
+constinit const std::int32_t kEntryLine = 317;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:330
+// ops.yaml:334
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 330;
+constinit const std::int32_t kEntryLine = 334;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:354
+// ops.yaml:358
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 354;
+constinit const std::int32_t kEntryLine = 358;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:374
+// ops.yaml:378
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 374;
+constinit const std::int32_t kEntryLine = 378;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:391
+// ops.yaml:395
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 391;
+constinit const std::int32_t kEntryLine = 395;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:406
+// ops.yaml:410
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 406;
+constinit const std::int32_t kEntryLine = 410;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:417
+// ops.yaml:421
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 417;
+constinit const std::int32_t kEntryLine = 421;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:434
+// ops.yaml:438
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 434;
+constinit const std::int32_t kEntryLine = 438;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:447
+// ops.yaml:451
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 447;
+constinit const std::int32_t kEntryLine = 451;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:460
+// ops.yaml:464
 namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 460;
+constinit const std::int32_t kEntryLine = 464;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_stub
 
-// ops.yaml:471
+// ops.yaml:475
 namespace generated::softplus_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 471;
+constinit const std::int32_t kEntryLine = 475;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:483
+// ops.yaml:487
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 483;
+constinit const std::int32_t kEntryLine = 487;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:497
+// ops.yaml:501
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 497;
+constinit const std::int32_t kEntryLine = 501;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:511
+// ops.yaml:515
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 511;
+constinit const std::int32_t kEntryLine = 515;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:522
+// ops.yaml:526
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 522;
+constinit const std::int32_t kEntryLine = 526;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:535
+// ops.yaml:539
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 535;
+constinit const std::int32_t kEntryLine = 539;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:548
+// ops.yaml:552
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 548;
+constinit const std::int32_t kEntryLine = 552;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:562
+// ops.yaml:566
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 562;
+constinit const std::int32_t kEntryLine = 566;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:573
+// ops.yaml:577
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 573;
+constinit const std::int32_t kEntryLine = 577;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:587
+// ops.yaml:591
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 587;
+constinit const std::int32_t kEntryLine = 591;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:598
+// ops.yaml:602
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 598;
+constinit const std::int32_t kEntryLine = 602;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:612
+// ops.yaml:616
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 612;
+constinit const std::int32_t kEntryLine = 616;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:629
+// ops.yaml:633
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 629;
+constinit const std::int32_t kEntryLine = 633;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:642
+// ops.yaml:646
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 642;
+constinit const std::int32_t kEntryLine = 646;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:655
+// ops.yaml:659
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 655;
+constinit const std::int32_t kEntryLine = 659;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:668
+// ops.yaml:672
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 668;
+constinit const std::int32_t kEntryLine = 672;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:682
+// ops.yaml:686
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 682;
+constinit const std::int32_t kEntryLine = 686;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:695
+// ops.yaml:699
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 695;
+constinit const std::int32_t kEntryLine = 699;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:708
+// ops.yaml:712
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 708;
+constinit const std::int32_t kEntryLine = 712;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:721
+// ops.yaml:725
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 721;
+constinit const std::int32_t kEntryLine = 725;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:732
+// ops.yaml:736
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 732;
+constinit const std::int32_t kEntryLine = 736;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:744
+// ops.yaml:748
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 744;
+constinit const std::int32_t kEntryLine = 748;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:757
+// ops.yaml:761
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 757;
+constinit const std::int32_t kEntryLine = 761;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:771
+// ops.yaml:775
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 771;
+constinit const std::int32_t kEntryLine = 775;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:782
+// ops.yaml:786
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 782;
+constinit const std::int32_t kEntryLine = 786;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:795
+// ops.yaml:799
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 795;
+constinit const std::int32_t kEntryLine = 799;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:806
+// ops.yaml:810
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 806;
+constinit const std::int32_t kEntryLine = 810;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:818
+// ops.yaml:822
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 818;
+constinit const std::int32_t kEntryLine = 822;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:829
+// ops.yaml:833
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 829;
+constinit const std::int32_t kEntryLine = 833;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:841
+// ops.yaml:845
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 841;
+constinit const std::int32_t kEntryLine = 845;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:852
+// ops.yaml:856
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 852;
+constinit const std::int32_t kEntryLine = 856;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:864
+// ops.yaml:868
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 864;
+constinit const std::int32_t kEntryLine = 868;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:875
+// ops.yaml:879
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 875;
+constinit const std::int32_t kEntryLine = 879;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:887
+// ops.yaml:891
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 887;
+constinit const std::int32_t kEntryLine = 891;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:898
+// ops.yaml:902
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 898;
+constinit const std::int32_t kEntryLine = 902;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:910
+// ops.yaml:914
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 910;
+constinit const std::int32_t kEntryLine = 914;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:921
+// ops.yaml:925
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 921;
+constinit const std::int32_t kEntryLine = 925;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:933
+// ops.yaml:937
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 933;
+constinit const std::int32_t kEntryLine = 937;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:944
+// ops.yaml:948
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 944;
+constinit const std::int32_t kEntryLine = 948;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:956
+// ops.yaml:960
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 956;
+constinit const std::int32_t kEntryLine = 960;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:967
+// ops.yaml:971
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 967;
+constinit const std::int32_t kEntryLine = 971;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:979
+// ops.yaml:983
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 979;
+constinit const std::int32_t kEntryLine = 983;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:990
+// ops.yaml:994
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 990;
+constinit const std::int32_t kEntryLine = 994;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1002
+// ops.yaml:1006
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1002;
+constinit const std::int32_t kEntryLine = 1006;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1012
+// ops.yaml:1016
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1012;
+constinit const std::int32_t kEntryLine = 1016;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1023
+// ops.yaml:1027
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1023;
+constinit const std::int32_t kEntryLine = 1027;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1033
+// ops.yaml:1037
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1033;
+constinit const std::int32_t kEntryLine = 1037;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1044
+// ops.yaml:1048
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1044;
+constinit const std::int32_t kEntryLine = 1048;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1054
+// ops.yaml:1058
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1054;
+constinit const std::int32_t kEntryLine = 1058;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1065
+// ops.yaml:1069
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1065;
+constinit const std::int32_t kEntryLine = 1069;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1075
+// ops.yaml:1079
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1075;
+constinit const std::int32_t kEntryLine = 1079;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1086
+// ops.yaml:1090
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1086;
+constinit const std::int32_t kEntryLine = 1090;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1096
+// ops.yaml:1100
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1096;
+constinit const std::int32_t kEntryLine = 1100;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1107
+// ops.yaml:1111
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1107;
+constinit const std::int32_t kEntryLine = 1111;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1117
+// ops.yaml:1121
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1117;
+constinit const std::int32_t kEntryLine = 1121;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1128
+// ops.yaml:1132
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1128;
+constinit const std::int32_t kEntryLine = 1132;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1138
+// ops.yaml:1142
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1138;
+constinit const std::int32_t kEntryLine = 1142;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1151
+// ops.yaml:1155
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1151;
+constinit const std::int32_t kEntryLine = 1155;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1174
+// ops.yaml:1178
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1174;
+constinit const std::int32_t kEntryLine = 1178;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1192
+// ops.yaml:1196
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1192;
+constinit const std::int32_t kEntryLine = 1196;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1204
+// ops.yaml:1208
 namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1204;
+constinit const std::int32_t kEntryLine = 1208;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml:1217
+// ops.yaml:1221
 namespace generated::mul_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1217;
+constinit const std::int32_t kEntryLine = 1221;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_stub
 
-// ops.yaml:1227
+// ops.yaml:1231
 namespace generated::mul_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1227;
+constinit const std::int32_t kEntryLine = 1231;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml:1243
+// ops.yaml:1247
 namespace generated::div_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1243;
+constinit const std::int32_t kEntryLine = 1247;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1253
+// ops.yaml:1257
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1253;
+constinit const std::int32_t kEntryLine = 1257;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1267
+// ops.yaml:1271
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1267;
+constinit const std::int32_t kEntryLine = 1271;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1277
+// ops.yaml:1281
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1277;
+constinit const std::int32_t kEntryLine = 1281;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1291
+// ops.yaml:1295
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1291;
+constinit const std::int32_t kEntryLine = 1295;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1301
+// ops.yaml:1305
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1301;
+constinit const std::int32_t kEntryLine = 1305;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1315
+// ops.yaml:1319
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1315;
+constinit const std::int32_t kEntryLine = 1319;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1325
+// ops.yaml:1329
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1325;
+constinit const std::int32_t kEntryLine = 1329;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1338
+// ops.yaml:1342
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1338;
+constinit const std::int32_t kEntryLine = 1342;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1360
+// ops.yaml:1364
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1360;
+constinit const std::int32_t kEntryLine = 1364;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1379
+// ops.yaml:1383
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1379;
+constinit const std::int32_t kEntryLine = 1383;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1399
+// ops.yaml:1403
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1399;
+constinit const std::int32_t kEntryLine = 1403;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1417
+// ops.yaml:1421
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1417;
+constinit const std::int32_t kEntryLine = 1421;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1429
+// ops.yaml:1433
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1429;
+constinit const std::int32_t kEntryLine = 1433;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1444
+// ops.yaml:1448
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1444;
+constinit const std::int32_t kEntryLine = 1448;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1456
+// ops.yaml:1460
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1456;
+constinit const std::int32_t kEntryLine = 1460;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1473
+// ops.yaml:1477
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1473;
+constinit const std::int32_t kEntryLine = 1477;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1485
+// ops.yaml:1489
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1485;
+constinit const std::int32_t kEntryLine = 1489;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1500
+// ops.yaml:1504
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1500;
+constinit const std::int32_t kEntryLine = 1504;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1517
+// ops.yaml:1521
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1517;
+constinit const std::int32_t kEntryLine = 1521;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1535
+// ops.yaml:1539
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1535;
+constinit const std::int32_t kEntryLine = 1539;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1546
+// ops.yaml:1550
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1546;
+constinit const std::int32_t kEntryLine = 1550;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1559
+// ops.yaml:1563
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1559;
+constinit const std::int32_t kEntryLine = 1563;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1570
+// ops.yaml:1574
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1570;
+constinit const std::int32_t kEntryLine = 1574;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1584
+// ops.yaml:1588
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1584;
+constinit const std::int32_t kEntryLine = 1588;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1596
+// ops.yaml:1600
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1596;
+constinit const std::int32_t kEntryLine = 1600;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1611
+// ops.yaml:1615
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1611;
+constinit const std::int32_t kEntryLine = 1615;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1627
+// ops.yaml:1631
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1627;
+constinit const std::int32_t kEntryLine = 1631;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1647
+// ops.yaml:1651
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1647;
+constinit const std::int32_t kEntryLine = 1651;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1662
+// ops.yaml:1666
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1662;
+constinit const std::int32_t kEntryLine = 1666;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1683
+// ops.yaml:1687
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1683;
+constinit const std::int32_t kEntryLine = 1687;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1712
+// ops.yaml:1716
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1712;
+constinit const std::int32_t kEntryLine = 1716;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1746
+// ops.yaml:1750
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1746;
+constinit const std::int32_t kEntryLine = 1750;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1765
+// ops.yaml:1769
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1765;
+constinit const std::int32_t kEntryLine = 1769;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1796
+// ops.yaml:1800
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1796;
+constinit const std::int32_t kEntryLine = 1800;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1827
+// ops.yaml:1831
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1827;
+constinit const std::int32_t kEntryLine = 1831;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1843
+// ops.yaml:1847
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1843;
+constinit const std::int32_t kEntryLine = 1847;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1865
+// ops.yaml:1870
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1865;
+constinit const std::int32_t kEntryLine = 1870;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1881
+// ops.yaml:1887
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1881;
+constinit const std::int32_t kEntryLine = 1887;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1894
+// ops.yaml:1901
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1894;
+constinit const std::int32_t kEntryLine = 1901;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1909
+// ops.yaml:1917
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1909;
+constinit const std::int32_t kEntryLine = 1917;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1943
+// ops.yaml:1951
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1943;
+constinit const std::int32_t kEntryLine = 1951;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1975
+// ops.yaml:1983
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1975;
+constinit const std::int32_t kEntryLine = 1983;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:1992
+// ops.yaml:2000
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1992;
+constinit const std::int32_t kEntryLine = 2000;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2009
+// ops.yaml:2017
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2009;
+constinit const std::int32_t kEntryLine = 2017;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2052
+// ops.yaml:2060
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2052;
+constinit const std::int32_t kEntryLine = 2060;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2081
+// ops.yaml:2089
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2081;
+constinit const std::int32_t kEntryLine = 2089;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2102
+// ops.yaml:2110
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2102;
+constinit const std::int32_t kEntryLine = 2110;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2128
+// ops.yaml:2136
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2128;
+constinit const std::int32_t kEntryLine = 2136;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2151
+// ops.yaml:2159
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2151;
+constinit const std::int32_t kEntryLine = 2159;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2166
+// ops.yaml:2174
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2166;
+constinit const std::int32_t kEntryLine = 2174;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2180
+// ops.yaml:2188
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2180;
+constinit const std::int32_t kEntryLine = 2188;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2192
+// ops.yaml:2200
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2192;
+constinit const std::int32_t kEntryLine = 2200;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2204
+// ops.yaml:2212
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2204;
+constinit const std::int32_t kEntryLine = 2212;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2218
+// ops.yaml:2226
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2218;
+constinit const std::int32_t kEntryLine = 2226;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2230
+// ops.yaml:2238
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2230;
+constinit const std::int32_t kEntryLine = 2238;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2245
+// ops.yaml:2253
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2245;
+constinit const std::int32_t kEntryLine = 2253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2260
+// ops.yaml:2268
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2260;
+constinit const std::int32_t kEntryLine = 2268;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2272
+// ops.yaml:2280
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2272;
+constinit const std::int32_t kEntryLine = 2280;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2316
+// ops.yaml:2324
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2316;
+constinit const std::int32_t kEntryLine = 2324;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2341
+// ops.yaml:2349
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2341;
+constinit const std::int32_t kEntryLine = 2349;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2380
+// ops.yaml:2388
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2380;
+constinit const std::int32_t kEntryLine = 2388;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2414
+// ops.yaml:2422
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2414;
+constinit const std::int32_t kEntryLine = 2422;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2450
+// ops.yaml:2458
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2450;
+constinit const std::int32_t kEntryLine = 2458;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2473
+// ops.yaml:2481
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2473;
+constinit const std::int32_t kEntryLine = 2481;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2494
+// ops.yaml:2502
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2494;
+constinit const std::int32_t kEntryLine = 2502;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2526
+// ops.yaml:2534
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2526;
+constinit const std::int32_t kEntryLine = 2534;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2557
+// ops.yaml:2565
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2557;
+constinit const std::int32_t kEntryLine = 2565;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2585
+// ops.yaml:2593
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2585;
+constinit const std::int32_t kEntryLine = 2593;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2606
+// ops.yaml:2614
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2606;
+constinit const std::int32_t kEntryLine = 2614;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2638
+// ops.yaml:2646
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2638;
+constinit const std::int32_t kEntryLine = 2646;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2664
+// ops.yaml:2672
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2664;
+constinit const std::int32_t kEntryLine = 2672;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2698
+// ops.yaml:2706
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2698;
+constinit const std::int32_t kEntryLine = 2706;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1121,309 +1121,309 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::conv_transpose_grad_stub::kRows),
     // ops.yaml:145
     std::span<const Row>(generated::batch_normalization_stub::kRows),
-    // ops.yaml:190
+    // ops.yaml:191
     std::span<const Row>(generated::batch_normalization_grad_stub::kRows),
-    // ops.yaml:212
+    // ops.yaml:214
     std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
-    // ops.yaml:226
+    // ops.yaml:229
     std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
-    // ops.yaml:249
+    // ops.yaml:253
     std::span<const Row>(generated::sigmoid_stub::kRows),
-    // ops.yaml:272
+    // ops.yaml:276
     std::span<const Row>(generated::sigmoid_grad_stub::kRows),
-    // ops.yaml:297
+    // ops.yaml:301
     std::span<const Row>(generated::leaky_relu_stub::kRows),
-    // ops.yaml:313
+    // ops.yaml:317
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:330
+    // ops.yaml:334
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:354
+    // ops.yaml:358
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:374
+    // ops.yaml:378
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:391
+    // ops.yaml:395
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:406
+    // ops.yaml:410
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:417
+    // ops.yaml:421
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:434
+    // ops.yaml:438
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:447
+    // ops.yaml:451
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:460
+    // ops.yaml:464
     std::span<const Row>(generated::softplus_stub::kRows),
-    // ops.yaml:471
+    // ops.yaml:475
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:483
+    // ops.yaml:487
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:497
+    // ops.yaml:501
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:511
+    // ops.yaml:515
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:522
+    // ops.yaml:526
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:535
+    // ops.yaml:539
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:548
+    // ops.yaml:552
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:562
+    // ops.yaml:566
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:573
+    // ops.yaml:577
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:587
+    // ops.yaml:591
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:598
+    // ops.yaml:602
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:612
+    // ops.yaml:616
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:629
+    // ops.yaml:633
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:642
+    // ops.yaml:646
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:655
+    // ops.yaml:659
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:668
+    // ops.yaml:672
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:682
+    // ops.yaml:686
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:695
+    // ops.yaml:699
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:708
+    // ops.yaml:712
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:721
+    // ops.yaml:725
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:732
+    // ops.yaml:736
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:744
+    // ops.yaml:748
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:757
+    // ops.yaml:761
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:771
+    // ops.yaml:775
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:782
+    // ops.yaml:786
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:795
+    // ops.yaml:799
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:806
+    // ops.yaml:810
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:818
+    // ops.yaml:822
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:829
+    // ops.yaml:833
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:841
+    // ops.yaml:845
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:852
+    // ops.yaml:856
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:864
+    // ops.yaml:868
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:875
+    // ops.yaml:879
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:887
+    // ops.yaml:891
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:898
+    // ops.yaml:902
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:910
+    // ops.yaml:914
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:921
+    // ops.yaml:925
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:933
+    // ops.yaml:937
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:944
+    // ops.yaml:948
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:956
+    // ops.yaml:960
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:967
+    // ops.yaml:971
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:979
+    // ops.yaml:983
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:990
+    // ops.yaml:994
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1002
+    // ops.yaml:1006
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1012
+    // ops.yaml:1016
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1023
+    // ops.yaml:1027
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1033
+    // ops.yaml:1037
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1044
+    // ops.yaml:1048
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1054
+    // ops.yaml:1058
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1065
+    // ops.yaml:1069
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1075
+    // ops.yaml:1079
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1086
+    // ops.yaml:1090
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1096
+    // ops.yaml:1100
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1107
+    // ops.yaml:1111
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1117
+    // ops.yaml:1121
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1128
+    // ops.yaml:1132
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1138
+    // ops.yaml:1142
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1151
+    // ops.yaml:1155
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1174
+    // ops.yaml:1178
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1192
+    // ops.yaml:1196
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1204
+    // ops.yaml:1208
     std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1217
+    // ops.yaml:1221
     std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1227
+    // ops.yaml:1231
     std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1243
+    // ops.yaml:1247
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1253
+    // ops.yaml:1257
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1267
+    // ops.yaml:1271
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1277
+    // ops.yaml:1281
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1291
+    // ops.yaml:1295
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1301
+    // ops.yaml:1305
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1315
+    // ops.yaml:1319
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1325
+    // ops.yaml:1329
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1338
+    // ops.yaml:1342
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1360
+    // ops.yaml:1364
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1379
+    // ops.yaml:1383
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1399
+    // ops.yaml:1403
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1417
+    // ops.yaml:1421
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1429
+    // ops.yaml:1433
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1444
+    // ops.yaml:1448
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1456
+    // ops.yaml:1460
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1473
+    // ops.yaml:1477
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1485
+    // ops.yaml:1489
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1500
+    // ops.yaml:1504
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1517
+    // ops.yaml:1521
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1535
+    // ops.yaml:1539
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1546
+    // ops.yaml:1550
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1559
+    // ops.yaml:1563
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1570
+    // ops.yaml:1574
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1584
+    // ops.yaml:1588
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1596
+    // ops.yaml:1600
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1611
+    // ops.yaml:1615
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1627
+    // ops.yaml:1631
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1647
+    // ops.yaml:1651
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1662
+    // ops.yaml:1666
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1683
+    // ops.yaml:1687
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1712
+    // ops.yaml:1716
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1746
+    // ops.yaml:1750
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1765
+    // ops.yaml:1769
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1796
+    // ops.yaml:1800
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1827
+    // ops.yaml:1831
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1843
+    // ops.yaml:1847
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1865
+    // ops.yaml:1870
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1881
+    // ops.yaml:1887
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1894
+    // ops.yaml:1901
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1909
+    // ops.yaml:1917
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1943
+    // ops.yaml:1951
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1975
+    // ops.yaml:1983
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:1992
+    // ops.yaml:2000
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2009
+    // ops.yaml:2017
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2052
+    // ops.yaml:2060
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2081
+    // ops.yaml:2089
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2102
+    // ops.yaml:2110
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2128
+    // ops.yaml:2136
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2151
+    // ops.yaml:2159
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2166
+    // ops.yaml:2174
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2180
+    // ops.yaml:2188
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2192
+    // ops.yaml:2200
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2204
+    // ops.yaml:2212
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2218
+    // ops.yaml:2226
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2230
+    // ops.yaml:2238
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2245
+    // ops.yaml:2253
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2260
+    // ops.yaml:2268
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2272
+    // ops.yaml:2280
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2316
+    // ops.yaml:2324
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2341
+    // ops.yaml:2349
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2380
+    // ops.yaml:2388
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2414
+    // ops.yaml:2422
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2450
+    // ops.yaml:2458
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2473
+    // ops.yaml:2481
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2494
+    // ops.yaml:2502
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2526
+    // ops.yaml:2534
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2557
+    // ops.yaml:2565
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2585
+    // ops.yaml:2593
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2606
+    // ops.yaml:2614
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2638
+    // ops.yaml:2646
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2664
+    // ops.yaml:2672
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2698
+    // ops.yaml:2706
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -232,7 +233,7 @@ def test_bench_tells_what_a_call_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = _bench.measure("LeakyReluGrad double dY=5x7 X=5x7", "cpu", 0)
     assert measured.megabytes == 3 * 5 * 7 * 8 / 1e6
     assert measured.share_of_copy == 1
-    assert (measured.gigaoperations, measured.share_of_limit) == (0, 1)
+    assert (measured.gigaoperations, measured.share_of_limit) == (0, 0.25)
     # dY is 2x6x4x4; dB has 6.
     elements = 2 * (2 * 4 * 6 * 6 + 6 * 4 * 3 * 3) + 2 * 6 * 4 * 4 + 6
     assert _bench.measure("ConvGrad half X=2x4x6x6 W=6x4x3x3", "cpu", 0).megabytes == 2 * elements / 1e6
@@ -253,19 +254,35 @@ def test_a_problem_may_have_an_input_that_holds_dims() -> None:
         ("Conv float X=2x4x6x5 W=6x2x3x2 group=2", 2 * 2 * 6 * (4 * 4) * 2 * (3 * 2)),
         ("ConvGrad float X=2x4x6x5 W=6x4x3x2", 2 * (2 * 2 * 6 * (4 * 4) * 4 * (3 * 2)) + 2 * 6 * (4 * 4)),
         ("ConvTranspose float X=2x4x6x5 W=4x3x3x2", 2 * 2 * 4 * (6 * 5) * 3 * (3 * 2)),
+        ("BatchNormalization float X=2x4x6x5 scale=4 B=4 running_mean=4 running_var=4", 8 * 2 * 4 * 6 * 5),
+        ("GlobalMaxPool float X=2x4x6x5", 2 * 4 * 6 * 5),
     ],
 )
 def test_bench_counts_operations(problem: str, operations: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.001])
     measured = _bench.measure(problem, "cpu", 0)
     assert measured.gigaoperations == operations / 1e9
-    assert measured.share_of_limit == max(1, operations / (2 * 512**3))
 
 
-def test_arithmetic_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.5])
-    monkeypatch.setitem(_bench.OPERATIONS, "ConvGrad", lambda dims, given: 6 * 512.0**3)
-    assert _bench.measure(PROBLEM, "cpu", 0).share_of_limit == 3
+def times_of(call_s: float, copy_s: float, product_s: Callable[[int], float]) -> Callable[..., list[float]]:
+    """In place of _times: those of the call, of the copy and of each product, in this order."""
+    products = [product_s(size) for size in _bench._SIZES_OF_PRODUCTS_ON_CPU]
+    times = iter([[call_s, 2 * call_s, 2 * call_s], [copy_s], *[[2 * one, one, 3 * one] for one in products]])
+    return lambda call, seconds: next(times)
+
+
+def test_the_fastest_product_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_bench.OPERATIONS, "ConvGrad", lambda dims, given: 6e9)
+    speeds = {512: 1e9, 1024: 8e9, 2048: 12e9}
+    monkeypatch.setattr(_bench, "_times", times_of(1, 0.01, lambda size: 2 * size**3 / speeds[size]))
+    assert _bench.measure(PROBLEM, "cpu", 0).share_of_limit == pytest.approx(6 / 12 / 2)
+
+
+def test_no_share_of_the_limit_passes_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bench, "_times", times_of(0.001, 5, lambda size: 5))
+    measured = _bench.measure(PROBLEM, "cpu", 0)
+    assert measured.share_of_copy == 2500
+    assert measured.share_of_limit == 0.5
 
 
 def test_bench(tmp_path: Path) -> None:

@@ -808,4 +808,12 @@ OPERATIONS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], float]] =
     "ConvGrad": lambda dims, given: 4 * dims["dY"][0] * dims["dY"][1] * _prod(dims["dY"][2:]) * (dims["X"][1] / given.get("group", 1)) * _prod(dims["W"][2:]) + dims["dY"][0] * dims["dY"][1] * _prod(dims["dY"][2:]),
     "ConvTranspose": lambda dims, given: 2 * dims["X"][0] * dims["X"][1] * _prod(dims["X"][2:]) * (dims["Y"][1] / given.get("group", 1)) * _prod(dims["W"][2:]),
     "ConvTransposeGrad": lambda dims, given: 4 * dims["dY"][0] * dims["X"][1] * _prod(dims["X"][2:]) * (dims["dY"][1] / given.get("group", 1)) * _prod(dims["W"][2:]) + dims["dY"][0] * dims["dY"][1] * _prod(dims["dY"][2:]),
+    "BatchNormalization": lambda dims, given: 8 * dims["X"][0] * dims["X"][1] * _prod(dims["X"][2:]),
+    "BatchNormalizationGrad": lambda dims, given: 9 * dims["dY"][0] * dims["dY"][1] * _prod(dims["dY"][2:]),
+    "BatchNormalizationRelu": lambda dims, given: 9 * dims["X"][0] * dims["X"][1] * _prod(dims["X"][2:]),
+    "BatchNormalizationReluGrad": lambda dims, given: 10 * dims["dY"][0] * dims["dY"][1] * _prod(dims["dY"][2:]),
+    "GlobalMaxPool": lambda dims, given: dims["X"][0] * dims["X"][1] * _prod(dims["X"][2:]),
+    "GlobalMaxPoolGrad": lambda dims, given: dims["dY"][0] * dims["dY"][1] * _prod(dims["X"][2:]),
+    "GlobalAveragePool": lambda dims, given: dims["X"][0] * dims["X"][1] * _prod(dims["X"][2:]),
+    "GlobalAveragePoolGrad": lambda dims, given: dims["dY"][0] * dims["dY"][1] * _prod(dims["X"][2:]),
 }
