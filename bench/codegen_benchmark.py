@@ -52,7 +52,7 @@ def copy_of(entry: str, suffix: str, cases: dict[str, str]) -> str:
         entry,
         flags=re.MULTILINE,
     )
-    entry = re.sub(r"&(\w+) \{.*\}", r"*\1", entry)
+    entry = re.sub(r"&(\w+) (?:\{.*\}|\[[^]]*\])", r"*\1", entry)
     return re.sub(r"&(\w+)\n(?:      .*\n)+", r"*\1\n", entry)
 
 

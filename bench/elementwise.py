@@ -163,9 +163,9 @@ def cases() -> Iterator[Case]:
     for type_name, dtype in TYPES.items():
         for dims, channels_last in PRELU_SHAPES:
             name = "x".join(map(str, dims)) + (" NHWC" if channels_last else "")
-            draw = partial(with_slopes, dims, channels_last, dtype)
+            given = partial(with_slopes, dims, channels_last, TYPES[type_name])
             peers = {"torch": of_slopes_in_torch}
-            yield Case("PReluGrad", type_name, name, of_slopes, peers, draw, partial(bytes_of, (0, 1, 2, 3, 4)))
+            yield Case("PReluGrad", type_name, name, of_slopes, peers, given, partial(bytes_of, (0, 1, 2, 3, 4)))
         yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch), biased, type_name)
         yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch), gated, type_name)
         for dims in GATED_SHAPES:

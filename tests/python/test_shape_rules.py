@@ -79,7 +79,7 @@ def global_pooling(draw: random.Random) -> tuple[Attributes, list[Dims]]:
 
 def of_the_runtime(name: str, attributes: Attributes, arguments: list[Dims]) -> Dims | None:
     op = next(one for one in gradsmith.ops() if one.name == name)
-    dims = [(2, 2, *spatial) for spatial in arguments]
+    dims: list[Dims | None] = [(2, 2, *spatial) for spatial in arguments]
     dims += [None] * (len(op.inputs) - len(dims))
     try:
         shapes = _core.Op(name, tuple).infer_shapes(tuple(dims), tuple(attributes.get(one) for one in op.attributes))

@@ -31,6 +31,11 @@ using internal::UniformRange;
 // Our own kernels
 // ---------------------------------------------------------------------------------------------
 
+std::size_t WorkspaceOf(const cuda::DeviceInfo& device, const OpTask& task) {
+  return DirectionOf(task) == Direction::kForward ? ForwardWorkspace(device, XOf(task))
+                                                  : BackwardWorkspace(device, XOf(task));
+}
+
 class OwnPlan final : public Plan {
  public:
   /// `held`: by held.h, which has a shape for the task.
@@ -40,10 +45,7 @@ class OwnPlan final : public Plan {
         direction_(DirectionOf(task)),
         activation_(ActivationOf(task)),
         inputs_count_(task.inputs()),
-        workspace_(
-            held                                ? 0
-            : direction_ == Direction::kForward ? ForwardWorkspace(device, XOf(task))
-                                                : BackwardWorkspace(device, XOf(task))) {
+        workspace_(held ? 0 : WorkspaceOf(device, task)) {
     for (int i = 0; i < task.operands(); ++i) {
       if (task.is_output(i)) {
         outputs_.at(i - inputs_count_) = task.tensors[i];

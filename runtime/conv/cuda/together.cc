@@ -239,7 +239,10 @@ class TogetherSpace final : public ConvTrialSpace {
 
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override {
     const std::optional<CandidateName> name = CandidateName::Read(id);
-    switch (name ? name->arrangement : Arrangement::kAlone) {
+    if (!name) {
+      return InvalidArgument("'" + id + "' does not fit the problem");
+    }
+    switch (name->arrangement) {
       case Arrangement::kInTurn:
         return BuildParts(Order::kInTurn, name->kernels);
       case Arrangement::kSideBySide:

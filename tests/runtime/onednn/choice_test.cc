@@ -145,8 +145,7 @@ TEST(CpuChoice, IsOfThisSearch) {
   internal::ProblemKey word;
   word.Add(internal::SearchFingerprint(conv::kRevision));
   internal::ProblemKey of_another;
-  of_another.Add(
-      internal::SearchFingerprint("0.0.1", internal::kSearchRevision, conv::kRevision));
+  of_another.Add(internal::SearchFingerprint("0.0.1", internal::kSearchRevision, conv::kRevision));
   std::vector<std::string> warnings;
   std::vector<internal::StoredDecision> decisions = internal::DecisionFile(path).Read(&warnings);
   ASSERT_EQ(decisions.size(), 2U);
