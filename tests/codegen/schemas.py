@@ -7,7 +7,7 @@ from pathlib import Path
 from gradsmith_codegen.diagnostics import Diagnostic, Severity
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import Schema
+from gradsmith_codegen.model import Op, Schema
 from gradsmith_codegen.reader import load_source
 
 KERNELS = Path(__file__).parent / "kernels"  # of Scale and its like
@@ -83,3 +83,17 @@ def errors(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 def load(text: str) -> tuple[Schema | None, list[Diagnostic]]:
     """Reads and checks a schema's text."""
     return load_source(source_of("ops.yaml", text), headers=HEADERS)
+
+
+def op_of(text: str) -> Op:
+    """The first operator of a schema without a finding."""
+    schema, diagnostics = load(text)
+    assert diagnostics == []
+    assert schema
+    return schema.ops[0]
+
+
+def ids(text: str) -> list[str]:
+    """Those of the findings in a schema."""
+    _, diagnostics = load(text)
+    return [diagnostic.id for diagnostic in diagnostics]

@@ -8,7 +8,7 @@ import pytest
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.reader import load_source
-from schemas import SCALE, edited, load
+from schemas import SCALE, edited, ids, load
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 PICK = (KERNELS / "ops.yaml").read_text(encoding="utf-8")
@@ -19,11 +19,6 @@ SPLIT = edited(
     ("D: {length: [0, 3]}", "P: {length: [0, 8]}\n      S: {length: [0, 8]}"),
     ("X: [2, 3]}", "X: [2, 3, 4], mean: [2, 3]}"),
 )
-
-
-def ids(text: str) -> list[str]:
-    _, diagnostics = load(text)
-    return [diagnostic.id for diagnostic in diagnostics]
 
 
 def of_pick(*edits: tuple[str, str]) -> list[str]:

@@ -11,10 +11,10 @@ from gradsmith_codegen.formula_conditions import unconditional
 from gradsmith_codegen.formula_schedule import Role
 from gradsmith_codegen.formula_steps import steps_of
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import Condition, Dim, Op
+from gradsmith_codegen.model import Condition, Dim
 from gradsmith_codegen.reader import read_document
 from gradsmith_codegen.schema_changes import changes
-from schemas import edited, load
+from schemas import edited, ids, op_of
 from test_conditional_lengths import POOL
 
 NONE = Condition("reduction", "none")
@@ -24,18 +24,6 @@ X = '      X: {type: T, shape: ["*D"]}\n'
 ERRORS = edited(
     (Path(__file__).parent / "bad/G340_no_attribute.yaml").read_text(), ("reduce == none", "reduction == none")
 )
-
-
-def op_of(text: str) -> Op:
-    schema, diagnostics = load(text)
-    assert diagnostics == []
-    assert schema
-    return schema.ops[0]
-
-
-def ids(text: str) -> list[str]:
-    _, diagnostics = load(text)
-    return [diagnostic.id for diagnostic in diagnostics]
 
 
 def dim(text: str) -> Dim:

@@ -10,27 +10,15 @@ from gradsmith_codegen.cli import main
 from gradsmith_codegen.formula_dims import named_dims
 from gradsmith_codegen.formula_schedule import schedule
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import LengthIf, Op
+from gradsmith_codegen.model import LengthIf
 from gradsmith_codegen.reader import read_document
 from gradsmith_codegen.schema_changes import changes
-from schemas import edited, load
+from schemas import edited, ids, op_of
 
 A = "A: {length: 1, length_if: {coerced: [1, 8]}}"
 F = "F: {length: [0, 7], length_if: {coerced: 0}}"
 SHARE = (Path(__file__).parent / "bad/G339_no_attribute.yaml").read_text().replace("{coerce: 0}", "{coerced: 0}")
 CASE = "{name: plain, X: [2, 3], coerced: true}"
-
-
-def op_of(text: str) -> Op:
-    schema, diagnostics = load(text)
-    assert diagnostics == []
-    assert schema
-    return schema.ops[0]
-
-
-def ids(text: str) -> list[str]:
-    _, diagnostics = load(text)
-    return [diagnostic.id for diagnostic in diagnostics]
 
 
 def test_what_is_read() -> None:

@@ -16,12 +16,7 @@ from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_source
 from gradsmith_codegen.render import artefacts, render
-from schemas import CONVOLVE, SCALE, edited, load
-
-
-def ids(text: str) -> list[str]:
-    return [fault.id for fault in load(text)[1]]
-
+from schemas import CONVOLVE, SCALE, edited, ids, load
 
 EMPTY_TEXTS = [
     (SCALE, "domain: com.example", 'domain: ""'),
