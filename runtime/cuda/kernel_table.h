@@ -5,8 +5,11 @@
 
 #include <array>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "cuda/module.h"
 #include "gradsmith/status.h"
@@ -55,6 +58,35 @@ class KernelTable {
  private:
   const KernelImage& image_;
   std::array<std::atomic<CUkernel>, std::size_t{kVariants} * kFloatingTypeCount> kernels_{};
+};
+
+/// DeviceKernelTable keeps kernels that ask for shared memory at their launch, by device: how much
+/// a kernel may ask for is a matter of both.
+class DeviceKernelTable {
+ public:
+  explicit DeviceKernelTable(const KernelImage& image) : image_(image) {}
+
+  /// Find returns the kernel of a name as KernelTable::Find does, which may ask for so many bytes.
+  /// A variant always has the same name and bytes.
+  Result<CUkernel>
+  Find(int device, int variant, std::string_view name, DataType type, int shared_bytes) {
+    const std::tuple key(device, variant, type);
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) {
+      return found->second;
+    }
+    const std::string full_name = std::string(name) + "_" + std::string(KernelSuffix(type));
+    Result<CUkernel> kernel = FindKernelOf(shared_bytes, device, {&image_}, full_name.c_str());
+    if (kernel.ok()) {
+      known_.emplace(key, *kernel);
+    }
+    return kernel;
+  }
+
+ private:
+  const KernelImage& image_;
+  std::mutex mutex_;
+  std::map<std::tuple<int, int, DataType>, CUkernel> known_;
 };
 
 }  // namespace gradsmith::cuda

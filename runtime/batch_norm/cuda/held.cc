@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <mutex>
-#include <string>
-#include <tuple>
+#include <string_view>
 
 #include "batch_norm/activation.h"
 #include "batch_norm/cuda/finish.h"
@@ -25,7 +22,7 @@ constexpr std::int64_t kManyBlocks = 128;
 /// From here on memory is the limit, which whole vectors use better.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 24U;
 
-/// Of dY, and as many of X.
+/// MostElementsOfBlock counts the elements of dY alone: a block holds as many of X.
 std::int64_t MostElementsOfBlock(DataType type) {
   return own::kMostHeldBytes / 2 / static_cast<std::int64_t>(SizeOf(type));
 }
@@ -65,26 +62,14 @@ int ThreadsOfBlock(std::int64_t elements, std::int64_t blocks) {
       std::bit_ceil(wanted), kFewestThreads, std::uint64_t{own::kHeldThreads}));
 }
 
-/// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
 Result<CUkernel> FindHeld(const cuda::DeviceInfo& device, Activation activation, DataType type) {
-  static auto& mutex = *new std::mutex;
-  static auto& known = *new std::map<std::tuple<int, Activation, DataType>, CUkernel>;
-  const std::tuple key(device.ordinal(), activation, type);
-  const std::scoped_lock lock(mutex);
-  if (const auto found = known.find(key); found != known.end()) {
-    return found->second;
-  }
-  const bool relu = activation == Activation::kRelu;
-  const std::string name =
-      std::string(relu ? "gradsmith_bn_relu_held_backward_" : "gradsmith_bn_held_backward_") +
-      std::string(cuda::KernelSuffix(type));
-  Result<CUkernel> kernel = cuda::FindKernelOf(
-      own::kMostHeldBytes, device.ordinal(),
-      {relu ? &cuda::kImage_batch_norm_relu : &cuda::kImage_batch_norm}, name.c_str());
-  if (kernel.ok()) {
-    known.emplace(key, *kernel);
-  }
-  return kernel;
+  static auto& plain = *new cuda::DeviceKernelTable(cuda::kImage_batch_norm);
+  static auto& relu = *new cuda::DeviceKernelTable(cuda::kImage_batch_norm_relu);
+  const auto find = [&](cuda::DeviceKernelTable& table, std::string_view name) {
+    return table.Find(device.ordinal(), 0, name, type, own::kMostHeldBytes);
+  };
+  return activation == Activation::kNone ? find(plain, "gradsmith_bn_held_backward")
+                                         : find(relu, "gradsmith_bn_relu_held_backward");
 }
 
 }  // namespace

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-#include <tuple>
+#include <string_view>
 
 #include "batch_norm/cuda/own_plan.h"
 #include "cuda/kernel_images.h"
@@ -40,27 +37,17 @@ bool IsWhole(const own::Walk& walk) {
   return walk.slices == 1 && walk.places == walk.channels;
 }
 
-/// The kernels by device: how much shared memory a kernel may ask for is a matter of both.
 Result<CUkernel>
 FindResident(const cuda::DeviceInfo& device, Activation activation, bool whole, DataType type) {
-  static auto& mutex = *new std::mutex;
-  static auto& known = *new std::map<std::tuple<int, bool, bool, DataType>, CUkernel>;
-  const bool relu = activation == Activation::kRelu;
-  const std::tuple key(device.ordinal(), relu, whole, type);
-  const std::scoped_lock lock(mutex);
-  if (const auto found = known.find(key); found != known.end()) {
-    return found->second;
+  static auto& plain = *new cuda::DeviceKernelTable(cuda::kImage_batch_norm);
+  static auto& relu = *new cuda::DeviceKernelTable(cuda::kImage_batch_norm_relu);
+  const bool has_relu = activation == Activation::kRelu;
+  std::string_view name = whole ? "gradsmith_bn_whole_backward" : "gradsmith_bn_resident_backward";
+  if (has_relu) {
+    name = whole ? "gradsmith_bn_relu_whole_backward" : "gradsmith_bn_relu_resident_backward";
   }
-  const std::string name = std::string(relu ? "gradsmith_bn_relu" : "gradsmith_bn") +
-                           (whole ? "_whole_backward_" : "_resident_backward_") +
-                           std::string(cuda::KernelSuffix(type));
-  Result<CUkernel> kernel = cuda::FindKernelOf(
-      SharedBytes(activation, type), device.ordinal(),
-      {relu ? &cuda::kImage_batch_norm_relu : &cuda::kImage_batch_norm}, name.c_str());
-  if (kernel.ok()) {
-    known.emplace(key, *kernel);
-  }
-  return kernel;
+  return (has_relu ? relu : plain)
+      .Find(device.ordinal(), whole ? 1 : 0, name, type, SharedBytes(activation, type));
 }
 
 }  // namespace
