@@ -62,7 +62,7 @@ class QuickestOfForms {
   [[nodiscard]] std::vector<std::string> Others(const Decision& best) const;
 
  private:
-  /// By FormOf.
+  /// The quickest candidate of each form, by the name of the form, and its time.
   std::map<std::string, std::pair<double, std::string>> of_forms_;
 };
 

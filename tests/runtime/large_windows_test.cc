@@ -274,7 +274,7 @@ TEST_P(LargeWindowsTest, MeanOfAll) {
   EXPECT_NEAR(Y.Values(0, 1).front(), 0.2, 2e-4);
 }
 
-/// As many channels, or images, as no number of 31 bits counts, of one element each.
+/// Tensors have more channels, or more images, than 31 bits count, of one element each.
 class LargePlanesTest : public LargeTensorsTest {
  protected:
   static constexpr std::int64_t kOdd = kTwoToThe31 + 8195;

@@ -83,7 +83,7 @@ Candidate OwnCandidate(const std::string& id, std::size_t workspace, bool in_tf3
   return {.id = id, .engine = id, .notes = {.tf32 = in_tf32}, .workspace = workspace};
 }
 
-/// Of a source whose candidates are named by their variants.
+/// OfSource writes the source's name before the variants that its candidates are named by.
 std::vector<Candidate> OfSource(const char* source, std::vector<Candidate> variants) {
   for (Candidate& variant : variants) {
     variant.id = internal::NameOfVariant(source, variant.id);

@@ -163,7 +163,7 @@ Result<double> CpuSearchSpace::Check(Plan& plan) {
   });
 }
 
-/// By the number of products.
+/// A call takes milliseconds where it has many products.
 bool CpuSearchSpace::MayTakeMilliseconds() const {
   constexpr double kProducts = 1e8;
   return ProductsOf(task_) > kProducts;

@@ -27,7 +27,7 @@ TEST(BatchNormHeld, ABlockHasAChannelOfPlanes) {
   EXPECT_EQ(shape->walk.lanes, 512);
 }
 
-/// As many channels as a sector of memory has, or more where blocks are many.
+/// A block has as many channels as a sector of memory holds, and more where blocks are many.
 TEST(BatchNormHeld, ABlockHasNeighbouringChannels) {
   const auto channels_of = [](DataType type, const Dims& dims) {
     const std::optional<HeldShape> shape = ShapeOf(type, dims, true);
@@ -79,7 +79,7 @@ TEST(BatchNormHeld, WhatIsTooMuchIsLeftToOthers) {
   EXPECT_FALSE(ShapeOf(DataType::kFloat, {64, 8192, 7, 7})) << "25 million elements";
 }
 
-/// Of dX, too: its places are found by one division.
+/// The samples of dX do as well: a place in it is found by one division.
 TEST(BatchNormHeld, SamplesLieAlongTwoDims) {
   const Dims dims = {3, 8, 4, 6};
   const ConstTensorRef dense = Tensor(DataType::kFloat, dims, false);

@@ -163,7 +163,7 @@ class HeldElements {
   }
 
  private:
-  /// Of a sample of channel 0.
+  /// Returns where a sample of channel 0 lies in a tensor.
   __device__ __forceinline__ std::int64_t Offset(const Operand& operand, std::uint32_t sample)
       const {
     const std::uint32_t row = cuda::Divide(sample, held_.inner);
