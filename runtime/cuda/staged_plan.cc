@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/tiles.h"
+#include "cuda/staging.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::cuda {
@@ -52,74 +53,57 @@ Status Move(const DeviceInfo& device, CUstream stream, const TensorRef& from, co
                        : CopyTensor(device, stream, source, target);
 }
 
+Staging::Operands OperandsOf(const OpTask& task, const StagedTask& staged) {
+  Staging::Operands operands;
+  for (int i = 0; i < task.operands(); ++i) {
+    if (!staged.staged.at(static_cast<std::size_t>(i))) {
+      operands.push_back({});
+      continue;
+    }
+    const bool is_present = task.tensors[i].present;
+    operands.push_back(
+        {.bytes = BytesOf(staged.inner.tensors[i]),
+         .is_read = is_present && !task.is_output(i),
+         .is_written = is_present && task.is_output(i)});
+  }
+  return operands;
+}
+
 class StagedPlan final : public internal::Plan {
  public:
   StagedPlan(
       const DeviceInfo& device,
-      const OpTask& task,        // NOLINT(modernize-pass-by-value): to move a task is to copy it
-      const StagedTask& staged,  // NOLINT(modernize-pass-by-value)
+      const OpTask& task,
+      const StagedTask& staged,
       std::unique_ptr<internal::Plan> inner)
-      : device_(device), task_(task), staged_(staged), inner_(std::move(inner)) {}
+      : device_(device),
+        outer_(task.tensors),
+        inner_(staged.inner.tensors),
+        staging_(OperandsOf(task, staged), std::move(inner)) {}
 
-  [[nodiscard]] std::size_t workspace() const override {
-    return StagedBytes(staged_) + inner_->workspace();
-  }
+  [[nodiscard]] std::size_t workspace() const override { return staging_.workspace(); }
 
   Status Run(const internal::Launch& launch) override {
-    std::array<void*, kMaxOperands> operands{};
-    auto* place = static_cast<std::byte*>(launch.workspace);
-    for (int i = 0; i < task_.operands(); ++i) {
-      const auto operand = static_cast<std::size_t>(i);
-      operands.at(operand) = launch.operands[operand];
-      if (staged_.staged.at(operand)) {
-        operands.at(operand) = place;
-        place += BytesOf(staged_.inner.tensors[i]);
-      }
-      task_.tensors[i].data = launch.operands[operand];
-      staged_.inner.tensors[i].data = operands.at(operand);
-    }
-    CUstream stream = launch.stream;
-    if (Status status = CopyIn(stream); !status.ok()) {
-      return status;
-    }
-    const std::span<void* const> inner(operands.data(), launch.operands.size());
-    if (Status status = inner_->Run({launch.stream, inner, place, launch.scalars}); !status.ok()) {
-      return status;
-    }
-    return CopyOut(stream);
+    const auto copy_in = [&](int operand, void* from, void* to) {
+      return Move(device_, launch.stream, At(outer_[operand], from), At(inner_[operand], to));
+    };
+    const auto copy_out = [&](int operand, void* from, void* to) {
+      return Move(device_, launch.stream, At(inner_[operand], from), At(outer_[operand], to));
+    };
+    return staging_.Run(launch, {}, copy_in, copy_out);
   }
 
  private:
-  Status CopyIn(CUstream stream) {
-    for (int i = 0; i < task_.inputs(); ++i) {
-      if (!staged_.staged.at(static_cast<std::size_t>(i)) || !task_.tensors[i].present) {
-        continue;
-      }
-      if (Status status = Move(device_, stream, task_.tensors[i], staged_.inner.tensors[i]);
-          !status.ok()) {
-        return status;
-      }
-    }
-    return {};
-  }
-
-  Status CopyOut(CUstream stream) {
-    for (int i = task_.inputs(); i < task_.operands(); ++i) {
-      if (!staged_.staged.at(static_cast<std::size_t>(i)) || !task_.tensors[i].present) {
-        continue;
-      }
-      if (Status status = Move(device_, stream, staged_.inner.tensors[i], task_.tensors[i]);
-          !status.ok()) {
-        return status;
-      }
-    }
-    return {};
+  static TensorRef At(const TensorRef& tensor, void* address) {
+    TensorRef moved = tensor;
+    moved.data = address;
+    return moved;
   }
 
   const DeviceInfo& device_;
-  OpTask task_;
-  StagedTask staged_;
-  std::unique_ptr<internal::Plan> inner_;
+  internal::InlineVector<TensorRef, kMaxOperands> outer_;
+  internal::InlineVector<TensorRef, kMaxOperands> inner_;
+  Staging staging_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "conv/cuda/sharing_plan.h"
 #include "conv/cuda/window_problem.h"
 #include "cuda/channel_copies.h"
+#include "cuda/staging.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
@@ -264,6 +265,19 @@ TensorRef InnerRef(const OperandForm& form, Operand operand, void* data) {
   return {problem.type, data, DimsOf(problem, operand), StridesOf(problem, operand)};
 }
 
+/// What is added to is copied as well, so that the sum is rounded once.
+cuda::Staging::Operands StagedOperandsOf(const Task& task, const OperandForm& form) {
+  cuda::Staging::Operands operands;
+  for (const Operand operand : {kX, kW, kY}) {
+    const bool is_result = operand == ResultOf(task.primitive);
+    operands.push_back(
+        {.bytes = CopyBytes(form, operand),
+         .is_read = !is_result || task.accumulate,
+         .is_written = is_result});
+  }
+  return operands;
+}
+
 class WrappedPlan final : public SharingPlan {
  public:
   WrappedPlan(
@@ -271,18 +285,17 @@ class WrappedPlan final : public SharingPlan {
       const Task& task,
       OperandForm form,
       std::unique_ptr<internal::Plan> inner)
-      : device_(device), task_(task), form_(std::move(form)), inner_(std::move(inner)) {
+      : device_(device),
+        task_(task),
+        form_(std::move(form)),
+        staging_(StagedOperandsOf(task_, form_), std::move(inner)) {
     for (const Operand operand : {kX, kW, kY}) {
       const TensorRef copy = InnerRef(form_, operand, nullptr);
-      copies_.at(operand) = {
-          copy.dims, copy.strides,
-          form_.copied.at(operand) ? AlignedWorkspace(BytesOf(form_.inner.problem, operand)) : 0};
+      copies_.at(operand) = {copy.dims, copy.strides, CopyBytes(form_, operand)};
     }
   }
 
-  [[nodiscard]] std::size_t workspace() const override {
-    return CopiesBytes(form_) + inner_->workspace();
-  }
+  [[nodiscard]] std::size_t workspace() const override { return staging_.workspace(); }
 
   [[nodiscard]] const OperandCopy* CopyOf(int operand) const override {
     // A subsampled copy is another one than the dense one of its dims.
@@ -304,51 +317,18 @@ class WrappedPlan final : public SharingPlan {
   }
 
   Status RunShared(const internal::Launch& launch, const Shared& shared) override {
-    CUstream stream = launch.stream;
-    std::array<void*, kOperands> operands{};
-    std::byte* place = Place(launch, shared, &operands);
-    for (const Operand operand : {kX, kW, kY}) {
-      const bool is_shared = operand == shared.operand;
-      // What is added to is copied as well, so that the sum is rounded once.
-      const bool is_read = operand != ResultOf(task_.primitive) || task_.accumulate;
-      if (!form_.copied.at(operand) || (is_shared && shared.is_copied) || !is_read) {
-        continue;
-      }
-      if (Status status = CopyIn(
-              stream, operand, launch.operands[operand], operands.at(operand),
-              is_shared ? shared.partial_sums : nullptr);
-          !status.ok()) {
-        return status;
-      }
-    }
-    const Operand result = ResultOf(task_.primitive);
-    if (Status status = inner_->Run({launch.stream, operands, place});
-        !status.ok() || !form_.copied.at(result)) {
-      return status;
-    }
-    return CopyOut(stream, operands.at(result), launch.operands[result]);
+    const auto copy_in = [&](int operand, void* from, void* to) {
+      return CopyIn(
+          launch.stream, static_cast<Operand>(operand), from, to,
+          operand == shared.operand ? shared.partial_sums : nullptr);
+    };
+    const auto copy_out = [&](int /*operand*/, void* from, void* to) {
+      return CopyOut(launch.stream, from, to);
+    };
+    return staging_.Run(launch, {shared.operand, shared.copy, shared.is_copied}, copy_in, copy_out);
   }
 
  private:
-  /// Gives every operand its address and returns what is left of the workspace.
-  std::byte* Place(
-      const internal::Launch& launch,
-      const Shared& shared,
-      std::array<void*, kOperands>* operands) const {
-    auto* place = static_cast<std::byte*>(launch.workspace);
-    for (int operand = 0; operand < kOperands; ++operand) {
-      if (!form_.copied.at(operand)) {
-        operands->at(operand) = launch.operands[operand];
-      } else if (operand == shared.operand) {
-        operands->at(operand) = shared.copy;
-      } else {
-        operands->at(operand) = place;
-        place += copies_.at(operand).bytes;
-      }
-    }
-    return place;
-  }
-
   Status CopyIn(CUstream stream, Operand operand, void* from, void* to, void* partial_sums) {
     const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
     const TensorRef inner = InnerRef(form_, operand, to);
@@ -387,7 +367,7 @@ class WrappedPlan final : public SharingPlan {
   const cuda::DeviceInfo& device_;
   Task task_;
   OperandForm form_;
-  std::unique_ptr<internal::Plan> inner_;
+  cuda::Staging staging_;
   std::array<OperandCopy, kOperands> copies_;
 };
 
