@@ -195,6 +195,24 @@ OperandForm Padded(const Task& task, std::int64_t multiple) {
   return Rearranged(task, "padded" + std::to_string(multiple), Layout::kChannelsLast, multiple);
 }
 
+/// The product of the patches of x, which are copied, with channels last.
+std::optional<OperandForm> Patches(const Task& task) {
+  const std::optional<Problem> product =
+      TapsOf(task.problem) > 1 ? PatchProduct(task.problem) : std::nullopt;
+  if (!product) {
+    return std::nullopt;
+  }
+  Task inner = task;
+  inner.problem = *product;
+  const std::vector<std::int64_t> multiples = PaddedMultiples(*product);
+  OperandForm form =
+      Rearranged(inner, "patches", Layout::kChannelsLast, multiples.empty() ? 1 : multiples.back());
+  Copy(kX, form.inner.problem.x_strides, &form);
+  form.product = product;
+  form.patches = PlanPatchMatrix(task, form.inner.problem.x_channels);
+  return form.patches ? std::optional(std::move(form)) : std::nullopt;
+}
+
 /// Ways about, which cost copies.
 std::vector<OperandForm> Detours(const Task& task) {
   const Problem& problem = task.problem;
@@ -213,6 +231,9 @@ std::vector<OperandForm> Detours(const Task& task) {
   }
   if (CanBeSubsampled(problem)) {
     forms.push_back(Subsampled(task));
+  }
+  if (std::optional<OperandForm> patches = Patches(task)) {
+    forms.push_back(std::move(*patches));
   }
   const std::vector<std::int64_t> multiples = PaddedMultiples(problem);
   for (const std::int64_t multiple : multiples) {
@@ -233,6 +254,11 @@ std::vector<OperandForm> Detours(const Task& task) {
 
 /// The detour that is likely to be the quickest way.
 std::optional<OperandForm> LikelyDetour(const Task& task) {
+  if (PatchesPay(task.problem)) {
+    if (std::optional<OperandForm> patches = Patches(task)) {
+      return patches;
+    }
+  }
   const std::vector<std::int64_t> multiples = PaddedMultiples(task.problem);
   if (!multiples.empty()) {
     return PaddingPays(task.problem) ? std::optional(Padded(task, multiples.front()))
@@ -247,10 +273,11 @@ std::optional<OperandForm> LikelyDetour(const Task& task) {
   return std::nullopt;
 }
 
-/// What of an operand of the task is copied.
+/// What of an operand of the task is copied; of x not where it is by patches.
 TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, void* data) {
-  Dims dims = DimsOf(task.problem, operand);
-  Strides strides = StridesOf(task.problem, operand);
+  const Problem& problem = form.product ? *form.product : task.problem;
+  Dims dims = DimsOf(problem, operand);
+  Strides strides = StridesOf(problem, operand);
   if (operand == kX && form.subsampled) {
     for (int i = 0; i < task.problem.spatial_rank; ++i) {
       dims[2 + i] = task.problem.axes.at(i).y;
@@ -298,8 +325,9 @@ class WrappedPlan final : public SharingPlan {
   [[nodiscard]] std::size_t workspace() const override { return staging_.workspace(); }
 
   [[nodiscard]] const OperandCopy* CopyOf(int operand) const override {
-    // A subsampled copy is another one than the dense one of its dims.
-    return form_.copied.at(operand) && !form_.subsampled ? &copies_.at(operand) : nullptr;
+    // A copy of patches, or a subsampled one, is another one than the dense one of its dims.
+    const bool is_whole = !form_.subsampled && (!form_.patches || operand == kY);
+    return form_.copied.at(operand) && is_whole ? &copies_.at(operand) : nullptr;
   }
 
   [[nodiscard]] std::int64_t PartialSumRows(int operand) const override {
@@ -330,6 +358,9 @@ class WrappedPlan final : public SharingPlan {
 
  private:
   Status CopyIn(CUstream stream, Operand operand, void* from, void* to, void* partial_sums) {
+    if (operand == kX && form_.patches) {
+      return GatherPatches(device_, stream, *form_.patches, from, to);
+    }
     const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
     const TensorRef inner = InnerRef(form_, operand, to);
     if (partial_sums != nullptr) {
@@ -348,6 +379,9 @@ class WrappedPlan final : public SharingPlan {
 
   Status CopyOut(CUstream stream, void* from, void* to) {
     const Operand result = ResultOf(task_.primitive);
+    if (result == kX && form_.patches) {
+      return ScatterPatches(device_, stream, *form_.patches, from, to, task_.accumulate);
+    }
     const TensorRef outer = OuterRef(task_, form_, result, to);
     ConstTensorRef inner = InnerRef(form_, result, from);
     if (result == kX && form_.subsampled && !task_.accumulate) {

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "conv/cuda/patch_matrix.h"
 #include "conv/task.h"
 #include "core/plan.h"
 #include "cuda/device.h"
@@ -24,6 +26,10 @@ struct OperandForm {
   /// x is copied at those positions only that a filter of one tap reads: the inner convolution goes
   /// by single steps.
   bool subsampled = false;
+  /// What a matrix product of x's patches is, with the task's own w and y, and how x is copied for
+  /// it; `inner` is the same with copies.
+  std::optional<Problem> product = std::nullopt;
+  std::optional<PatchMatrix> patches = std::nullopt;
   /// Offered beside the task as it is, where another layout or number of channels may be quicker.
   bool is_detour = false;
   /// Only our own engines may be quick in it.
@@ -34,6 +40,9 @@ struct OperandForm {
 /// - the task as it is, unless an input has zero strides or an odd address;
 /// - "packed": copies of those operands that have odd strides or addresses;
 /// - "subsampled": see above;
+/// - "patches": x as the matrix of its patches, channels last, with a multiple of columns that
+/// tensor
+///   cores take;
 /// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
 ///   need;
 /// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own

@@ -270,6 +270,11 @@ bool ChannelsLastPays(const Task& task) {
          (!HasOneTap(problem) || IsDenseProduct(problem)) && HasEnoughElements(problem);
 }
 
+bool PatchesPay(const Problem& problem) {
+  constexpr std::int64_t kManyTaps = 9;
+  return TapsOf(problem) >= kManyTaps && HasEnoughElements(problem);
+}
+
 bool SubsamplingPays(const Task& task) {
   const Problem& problem = task.problem;
   return problem.group == 1 && AreChannelsFirst(problem) && HasEnoughElements(problem);

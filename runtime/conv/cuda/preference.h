@@ -88,7 +88,12 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window);
 /// the copies: not so what multiplies little for each element.
 bool ChannelsLastPays(const Task& task);
 
-/// The same of copying no more than the positions that a strided filter of one tap reads.
+/// Whether a product of patches, copied to a matrix, is likely to be quicker than what takes x as
+/// it is: those of many taps, which engines for overlapping windows take for rare cases.
+bool PatchesPay(const Problem& problem);
+
+/// Whether copying no more than the positions that a strided filter of one tap reads
+/// is likely to pay.
 bool SubsamplingPays(const Task& task);
 
 /// Whether tensor cores are so much worse off without more channels that these pay. Small tensors

@@ -17,8 +17,8 @@ namespace {
 using internal::DecisionCache;
 using internal::StoredDecision;
 
-constexpr std::array<std::string_view, 6> kDetours = {"nhwc ",    "nchw ",    "padded2 ",
-                                                      "padded4 ", "padded8 ", "subsampled "};
+constexpr std::array<std::string_view, 7> kDetours = {
+    "nhwc ", "nchw ", "padded2 ", "padded4 ", "padded8 ", "subsampled ", "patches "};
 
 /// The detour that an algorithm takes; empty for none.
 std::string_view DetourOf(const ConvAlgorithm& algorithm) {
@@ -42,6 +42,7 @@ std::vector<ConvShape> Shapes() {
       {.name = "one channel", .x = {2, 1, 12, 12}, .w = {5, 1, 3, 3}},
       {.name = "even", .x = {2, 64, 10, 9}, .w = {72, 64, 3, 3}, .pads = {2, 1, 2, 1}},
       {.name = "strided 1x1", .x = {2, 24, 15, 14}, .w = {40, 24, 1, 1}, .strides = {2, 3}},
+      {.name = "patches", .x = {2, 3, 24, 20}, .w = {16, 3, 4, 4}, .strides = {4, 4}},
       {.name = "1-D", .x = {4, 12, 50}, .w = {20, 12, 5}, .pads = {2, 2}},
       {.name = "3-D", .x = {1, 5, 6, 7, 8}, .w = {8, 5, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
       ConvGrouped(),
