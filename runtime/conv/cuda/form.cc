@@ -232,9 +232,6 @@ std::vector<OperandForm> Detours(const Task& task) {
   if (CanBeSubsampled(problem)) {
     forms.push_back(Subsampled(task));
   }
-  if (std::optional<OperandForm> patches = Patches(task)) {
-    forms.push_back(std::move(*patches));
-  }
   const std::vector<std::int64_t> multiples = PaddedMultiples(problem);
   for (const std::int64_t multiple : multiples) {
     forms.push_back(Padded(task, multiple));
@@ -244,6 +241,9 @@ std::vector<OperandForm> Detours(const Task& task) {
   last.is_for_own = !multiples.empty();
   if (!last.is_for_own || window::MayFit(last.inner) || MayBeFewChannels(last.inner)) {
     forms.push_back(std::move(last));
+  }
+  if (std::optional<OperandForm> patches = Patches(task)) {
+    forms.push_back(std::move(*patches));
   }
   if (SizeOf(problem.type) > 2) {
     forms.push_back(Rearranged(task, "nchw", Layout::kChannelsFirst, 1));

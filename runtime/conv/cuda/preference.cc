@@ -272,7 +272,9 @@ bool ChannelsLastPays(const Task& task) {
 
 bool PatchesPay(const Problem& problem) {
   constexpr std::int64_t kManyTaps = 9;
-  return TapsOf(problem) >= kManyTaps && HasEnoughElements(problem);
+  constexpr std::int64_t kFewChannels = 32;
+  const bool suits = TapsOf(problem) >= kManyTaps || problem.x_channels <= kFewChannels;
+  return suits && HasEnoughElements(problem);
 }
 
 bool SubsamplingPays(const Task& task) {

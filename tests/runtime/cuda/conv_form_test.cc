@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -286,6 +287,33 @@ TEST(FormsOf, SingleTapsBySteps) {
   // A pad puts taps between the positions that are copied.
   task.problem.axes[0].pad_begin = 1;
   EXPECT_EQ(Detours(task), (Forms{{"nhwc", {true, false, true}}}));
+}
+
+TEST(FormsOf, PatchesThatDoNotOverlapAreColumnsOfAMatrix) {
+  for (const bool channels_last : {false, true}) {
+    Task task = Dense(Primitive::kBackwardFilter, channels_last);
+    for (int i = 0; i < 2; ++i) {
+      task.problem.axes[i].stride = 3;
+      task.problem.axes[i].y = 2;
+    }
+    for (const Operand operand : {kX, kW, kY}) {
+      const Dims dims = DimsOf(task.problem, operand);
+      StridesOf(task.problem, operand) =
+          channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    }
+    const Forms detours = Detours(task);
+    // The filter's memory is a matrix already.
+    const Copied copied = {true, false, !channels_last};
+    ASSERT_EQ(
+        std::count(detours.begin(), detours.end(), std::pair(std::string("patches"), copied)), 1);
+    for (const OperandForm& form : FormsOf(task)) {
+      if (form.name == "patches") {
+        EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 72, 2, 2}));
+        EXPECT_EQ(DimsOf(form.inner.problem, kW), (Dims{4, 72, 1, 1}));
+        EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
+      }
+    }
+  }
 }
 
 TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {

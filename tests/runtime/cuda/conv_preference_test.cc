@@ -55,7 +55,7 @@ Task TaskOf(const Layer& layer, Primitive primitive, DataType type, Layout layou
   problem.y_channels = layer.y_channels;
   problem.group = layer.group;
   problem.spatial_rank = static_cast<int>(layer.x.size());
-  const std::int64_t pad = (layer.taps - 1) / 2;
+  const std::int64_t pad = layer.stride < layer.taps ? (layer.taps - 1) / 2 : 0;
   for (std::size_t i = 0; i < layer.x.size(); ++i) {
     Axis& axis = problem.axes.at(i);
     axis.x = layer.x[i];
@@ -263,6 +263,24 @@ TEST(Preference, OneTapByStepsIsSubsampledInChannelsFirst) {
     for (const Primitive primitive : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
       EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kFirst), "subsampled");
       EXPECT_EQ(FirstForm(kStrided, primitive, type, Layout::kLast), "");
+    }
+  }
+}
+
+TEST(Preference, PatchesOfManyTapsOrFewChannelsBecomeAMatrix) {
+  const Layer images = {"vit_patch_16", 128, 3, 768, 1, {224, 224}, 16, 16};
+  const Layer few_taps = {"sd3_patch_2", 16, 16, 1536, 1, {128, 128}, 2, 2};
+  const Layer many_channels = {"convnext_down_56", 128, 96, 192, 1, {56, 56}, 2, 2};
+  const Layer small = {"small", 1, 3, 64, 1, {64, 64}, 16, 16};
+  for (const Primitive primitive :
+       {Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+    for (const Layout layout : {Layout::kFirst, Layout::kLast}) {
+      for (const DataType type : {DataType::kMLFloat16, DataType::kFloat, DataType::kDouble}) {
+        EXPECT_EQ(FirstForm(images, primitive, type, layout), "patches");
+        EXPECT_EQ(FirstForm(few_taps, primitive, type, layout), "patches");
+        EXPECT_NE(FirstForm(many_channels, primitive, type, layout), "patches");
+        EXPECT_NE(FirstForm(small, primitive, type, layout), "patches");
+      }
     }
   }
 }
