@@ -16,9 +16,11 @@ inline constexpr int kGiversAtOnce =
     kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4) : (Functor::kReadsInput ? 1 : 4);
 
 /// As a functor's key tells, it is the element whose index the key is, or that which equals it.
-template <typename Functor, typename T, bool kChannels>
-class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, kChannels>> {
-  using Base = WindowInput<T, kChannels, kGiversAtOnce<Functor, T, kChannels>>;
+/// With kVolume the input has several planes, and a block goes through those of windows in order.
+template <typename Functor, typename T, bool kChannels, bool kVolume>
+class WindowGivers
+    : public WindowInput<T, kChannels, kVolume, kGiversAtOnce<Functor, T, kChannels>> {
+  using Base = WindowInput<T, kChannels, kVolume, kGiversAtOnce<Functor, T, kChannels>>;
   using A = typename Base::A;
   using Key = typename Functor::template Key<T>;
   static constexpr bool kReadsInput = Functor::kReadsInput;
@@ -29,16 +31,24 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
   using Base::Base;
 
   __device__ __forceinline__ void Run() {
-    sums_shift_ = Base::SumsShift(kOutput);
+    sums_shift_ = Base::SumsShift(kOutput, 0);
     if constexpr (kReadsInput) {
-      Base::BeginInput();
+      Base::HoldInput();
     }
-    FindNames();
-    if (!GivesAtOnce()) {
-      AddByTurns();
+    if constexpr (kVolume) {
+      GoThroughPlanes();
+    } else {
+      if constexpr (kReadsInput) {
+        Base::BeginInput(0);
+        EndOfCopies();
+      }
+      FindNames(0, Base::SumsOf() + sums_shift_);
+      if (!GivesAtOnce()) {
+        AddByTurns();
+      }
+      __syncthreads();
+      Base::StoreSums(kOutput);
     }
-    __syncthreads();
-    Base::StoreSums(kOutput);
   }
 
  private:
@@ -50,8 +60,78 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
     return this->launch.rows.apart == 1 && this->launch.columns.apart == 1;
   }
 
-  __device__ __forceinline__ void ClearSums() const {
-    const int count = Base::SumsOf() + sums_shift_;
+  /// Goes through the planes of windows, each of which gives to planes of the input in the ring:
+  /// those that no further window holds are stored, and others take their places.
+  __device__ __forceinline__ void GoThroughPlanes() {
+    const TileAxis& axis = this->launch.planes;
+    const int end = this->planes.begin + this->planes.count;
+    const int last_window = this->planes.window + this->planes.windows;
+    int stored = this->planes.begin;
+    int entered = 0;
+    int begin = this->planes.begin + this->planes.window_begin;
+    ClearSums(this->launch.ring * this->launch.plane_sums);
+    __syncthreads();
+    if (this->planes.windows > 0) {
+      EnterPlanes(begin, &entered);
+    }
+#pragma unroll 1
+    for (int window = this->planes.window; window < last_window; ++window) {
+      StorePlanes(min(begin, end), &stored);
+      Base::Meet(max(begin, 0));
+      plane_ = window - this->planes.window;
+      FindNames(window, 0);
+      __syncthreads();
+      begin += axis.stride;
+      if (window + 1 < last_window) {
+        EnterPlanes(begin, &entered);
+        PrefetchPlane(window + 1);
+      }
+      if (!GivesAtOnce()) {
+        AddByTurns();
+        __syncthreads();
+      }
+    }
+    StorePlanes(end, &stored);
+  }
+
+  /// Begins to copy those planes of the input that windows hold which begin at one, but for those
+  /// before `entered`.
+  __device__ __forceinline__ void EnterPlanes(int begin, int* entered) const {
+    if constexpr (kReadsInput) {
+      const int end = min(begin + this->launch.planes.span, this->launch.planes.input);
+#pragma unroll 1
+      for (*entered = max(*entered, begin); *entered < end; ++*entered) {
+        Base::BeginInput(*entered);
+      }
+      EndOfCopies();
+    }
+  }
+
+  /// Stores planes before `end`, and leaves zeros where they were.
+  __device__ __forceinline__ void StorePlanes(int end, int* stored) const {
+#pragma unroll 1
+    for (; *stored < end; ++*stored) {
+      A* const sums = this->sums() + Base::SlotOfAny(*stored) * this->launch.plane_sums;
+      Base::StoreResult(kOutput, *stored, [&](int sum, A(&values)[Base::kVector]) {
+        constexpr A kZeros[kAtOnce] = {};
+#pragma unroll
+        for (int lane = 0; lane < Base::kVector; lane += kAtOnce) {
+          LoadAtOnce<kAtOnce>(sums + sum + lane, values + lane);
+          KeepAtOnce<kAtOnce>(kZeros, sums + sum + lane);
+        }
+      });
+    }
+  }
+
+  /// Where the sums of a plane begin.
+  [[nodiscard]] __device__ __forceinline__ int SumsAt(int plane) const {
+    if constexpr (kVolume) {
+      return Base::SlotOf(plane) * this->launch.plane_sums + Base::ShiftOfPlane(plane, sums_shift_);
+    }
+    return sums_shift_;
+  }
+
+  __device__ __forceinline__ void ClearSums(int count) const {
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x) * kAtOnce; i < count; i += kTileThreads * kAtOnce) {
       constexpr A kZeros[kAtOnce] = {};
@@ -66,25 +146,42 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
     Key keys[kGroup];
   };
 
-  __device__ __forceinline__ void Load(int slot, int slots, Givers* givers) const {
+  __device__ __forceinline__ void Load(int plane, int slot, int slots, Givers* givers) const {
     const internal::WindowsTask& task = this->launch.task;
     const TileGroup group = this->template GroupAt<kGroup>(slot, slots, windows_shift_);
     givers->group = group;
     LoadGroup(
-        static_cast<const T*>(task.tensors[0]) + Base::WindowsOffset(0) +
+        static_cast<const T*>(task.tensors[0]) + Base::WindowsOffset(0, plane) +
             Base::GroupOffset(0, group, windows_shift_),
         group.begin, group.end, givers->given);
     LoadGroup(
-        static_cast<const Key*>(task.tensors[Functor::kKey]) + Base::WindowsOffset(Functor::kKey) +
+        static_cast<const Key*>(task.tensors[Functor::kKey]) +
+            Base::WindowsOffset(Functor::kKey, plane) +
             Base::GroupOffset(Functor::kKey, group, windows_shift_),
         group.begin, group.end, givers->keys);
   }
 
+  /// Has the L2 cache ask for the windows of a plane, but for those with channels last.
+  __device__ __forceinline__ void PrefetchPlane(int plane) const {
+    if constexpr (!kChannels) {
+      const internal::WindowsTask& task = this->launch.task;
+      const std::int64_t base = Base::WindowsOffset(0, plane);
+      constexpr int kLine = 32 / static_cast<int>(sizeof(Key));
+      const int slots = Base::SlotsOf(0);
+#pragma unroll 1
+      for (int slot = static_cast<int>(threadIdx.x) * kLine; slot < slots;
+           slot += kTileThreads * kLine) {
+        PrefetchToL2(static_cast<const T*>(task.tensors[0]) + base + slot);
+        PrefetchToL2(static_cast<const Key*>(task.tensors[Functor::kKey]) + base + slot);
+      }
+    }
+  }
+
   /// Has the L2 cache ask for what groups after the first are to load, from a slot on.
   __device__ __forceinline__ void PrefetchGroups(int slot, int slots) const {
-    if constexpr (!kChannels && !kReadsInput) {
+    if constexpr (!kChannels && !kReadsInput && !kVolume) {
       const internal::WindowsTask& task = this->launch.task;
-      const std::int64_t base = Base::WindowsOffset(0) - windows_shift_;
+      const std::int64_t base = Base::WindowsOffset(0, 0) - windows_shift_;
 #pragma unroll 1
       for (; slot < slots; slot += kTileThreads * kGroup) {
         PrefetchToL2(static_cast<const T*>(task.tensors[0]) + base + slot);
@@ -93,15 +190,16 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
     }
   }
 
-  /// Finds the element of each window's gradient, and keeps both, or adds it at once.
-  __device__ __forceinline__ void FindNames() {
-    windows_shift_ = Base::ShiftOf(Base::WindowsOffset(0), kGroup);
+  /// Finds the element of the gradient of each of a plane's windows, and keeps both, or adds it at
+  /// once. First it clears sums.
+  __device__ __forceinline__ void FindNames(int plane, int sums) {
+    windows_shift_ = Base::ShiftOf(Base::WindowsOffset(0, plane), kGroup);
     const int slots = Base::SlotsOf(windows_shift_);
     int slot = static_cast<int>(threadIdx.x) * kGroup;
     Givers givers;
-    Load(slot, slots, &givers);
+    Load(plane, slot, slots, &givers);
     PrefetchGroups(slot + kTileThreads * kGroup, slots);
-    ClearSums();
+    ClearSums(sums);
     if constexpr (kReadsInput) {
       WaitForCopies<0>();
     }
@@ -112,7 +210,7 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
       }
       slot += kTileThreads * kGroup;
       if (slot < slots) {
-        Load(slot, slots, &givers);
+        Load(plane, slot, slots, &givers);
       }
     }
   }
@@ -124,7 +222,8 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
 #pragma unroll
       for (int lane = 0; lane < kGroup; ++lane) {
         if (named[lane] != kNone) {
-          this->sums()[named[lane]] = A{0} + Convert<A>(givers.given[lane]);
+          A& sum = this->sums()[named[lane]];
+          sum = (kVolume ? sum : A{0}) + Convert<A>(givers.given[lane]);
         }
       }
     } else {
@@ -174,15 +273,25 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
       }
       const std::int64_t place = indices[lane] - (this->first + window.channel) * launch.elements;
       const auto number = static_cast<std::uint32_t>(place);
-      const auto major = static_cast<int>(Divide(number, launch.by_minor));
+      auto major = static_cast<int>(Divide(number, launch.by_minor));
       const int minor = static_cast<int>(number - major * launch.by_minor.divisor);
-      const int row = (launch.column_major ? minor : major) - this->rows.begin;
-      const int column = (launch.column_major ? major : minor) - this->columns.begin;
-      const bool is_element =
+      bool is_element =
           static_cast<std::uint64_t>(place) < static_cast<std::uint64_t>(launch.elements);
+      int row = launch.column_major ? minor : major;
+      int plane = 0;
+      if constexpr (kVolume) {
+        const int quotient = Quotient(major, launch.by_middle);
+        row = major - quotient * static_cast<int>(launch.by_middle.divisor);
+        major = quotient;
+        plane = launch.column_major ? minor : major;
+        is_element =
+            is_element && IsHeld(launch.planes, this->planes, plane_, plane - this->planes.begin);
+      }
+      row -= this->rows.begin;
+      const int column = (launch.column_major ? major : minor) - this->columns.begin;
       if (is_element && IsHeld(launch.rows, this->rows, window.row, row) &&
           IsHeld(launch.columns, this->columns, window.column, column)) {
-        named[lane] = static_cast<short>(Base::SumOf(window.channel, row, column, sums_shift_));
+        named[lane] = static_cast<short>(Base::SumOf(window.channel, row, column, SumsAt(plane)));
       }
       window = Base::Next(window);
     }
@@ -191,7 +300,7 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
   /// Where the sums of the elements are that equal keys.
   __device__ __forceinline__ void
   Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
-    Base::NameEqual(group.first, keys, sums_shift_, named);
+    Base::NameEqual(plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);
   }
 
   /// Whether a position, counted from the tile's first, is in the tile and in a window.
@@ -278,6 +387,8 @@ class WindowGivers : public WindowInput<T, kChannels, kGiversAtOnce<Functor, T, 
     }
   }
 
+  /// The plane of windows, counted from the tile's first.
+  int plane_ = 0;
   int windows_shift_ = 0;
   int sums_shift_ = 0;
 };

@@ -9,8 +9,8 @@ namespace gradsmith::cuda {
 
 /// WindowInput is a tile with what its windows hold of the input in shared memory, where it finds
 /// the elements that equal what the windows have: of kGroup windows at once, which are neighbours
-/// along the channels, or one.
-template <typename T, bool kChannels, int kGroup>
+/// along the channels, or one. With kVolume there are several planes of it, in a ring.
+template <typename T, bool kChannels, bool kVolume, int kGroup>
 class WindowInput : public WindowTile<T, kChannels> {
   using Base = WindowTile<T, kChannels>;
 
@@ -19,14 +19,25 @@ class WindowInput : public WindowTile<T, kChannels> {
   static constexpr int kNone = -1;
   using Base::Base;
 
-  /// Begins to copy what the tile's windows hold to shared memory.
-  __device__ __forceinline__ void BeginInput() {
+  /// Finds which of the input's rows and columns the tile's windows hold.
+  __device__ __forceinline__ void HoldInput() {
+    held_rows_ = HeldBy(this->launch.rows, this->rows);
+    held_columns_ = HeldBy(this->launch.columns, this->columns);
+    input_ = this->template Shared<T>(this->launch.input_at);
+    const std::int64_t base = Base::InputOffset(1, 0, held_rows_.begin, held_columns_.begin);
+    if constexpr (kVolume) {
+      input_base_ = static_cast<int>(base & (Base::kVector - 1));
+    } else {
+      input_ += Base::ShiftOf(base, Base::kVector);
+    }
+  }
+
+  /// Begins to copy what the tile's windows hold of a plane to shared memory.
+  __device__ __forceinline__ void BeginInput(int plane) const {
     const TilesLaunch& launch = this->launch;
-    held_rows_ = HeldBy(launch.rows, this->rows);
-    held_columns_ = HeldBy(launch.columns, this->columns);
-    const std::int64_t base = Base::InputOffset(1, held_rows_.begin, held_columns_.begin);
+    const std::int64_t base = Base::InputOffset(1, plane, held_rows_.begin, held_columns_.begin);
     const T* const from = static_cast<const T*>(launch.task.tensors[1]) + base;
-    input_ = this->template Shared<T>(launch.input_at);
+    T* const to = this->template Shared<T>(launch.input_at) + SlotOfAny(plane) * launch.plane_input;
     const int pitch = launch.columns.held;
     constexpr int kVector = Base::kVector;
     const int thread = static_cast<int>(threadIdx.x) * kVector;
@@ -41,7 +52,7 @@ class WindowInput : public WindowTile<T, kChannels> {
         const int column = position - row * pitch;
         if (column < held_columns_.count && channel < this->channels) {
           BeginCopy(
-              SharedAddress(input_ + at),
+              SharedAddress(to + at),
               from + row * strides.axes[1] + column * strides.axes[2] + channel, true);
         }
       }
@@ -52,24 +63,45 @@ class WindowInput : public WindowTile<T, kChannels> {
 #pragma unroll 1
       for (int at = thread; at < count; at += kTileThreads * kVector) {
         if (at >= shift && at + kVector <= count) {
-          BeginCopy(SharedAddress(input_ + at), from + (at - shift), true);
+          BeginCopy(SharedAddress(to + at), from + (at - shift), true);
         } else {
           for (int i = max(at, shift); i < min(at + kVector, count); ++i) {
-            input_[i] = from[i - shift];
+            to[i] = from[i - shift];
           }
         }
       }
-      input_ += shift;
     }
-    EndOfCopies();
+  }
+
+  /// Which of the ring's planes a plane is.
+  [[nodiscard]] __device__ __forceinline__ int SlotOfAny(int plane) const {
+    return kVolume ? plane % this->launch.ring : 0;
+  }
+  /// The same, of planes that the windows of the plane that Meet was told of hold.
+  [[nodiscard]] __device__ __forceinline__ int SlotOf(int plane) const {
+    const int slot = met_slot_ + (plane - met_plane_);
+    return slot < this->launch.ring ? slot : slot - this->launch.ring;
+  }
+  __device__ __forceinline__ void Meet(int first_plane) {
+    met_plane_ = first_plane;
+    met_slot_ = SlotOfAny(first_plane);
+  }
+  /// How many elements before a plane's first a vector begins, where it is so many for plane 0.
+  [[nodiscard]] __device__ __forceinline__ int ShiftOfPlane(int plane, int shift_of_first) const {
+    const int size = this->launch.rows.input * this->launch.columns.input;
+    return kChannels ? 0 : (shift_of_first + plane * size) & (Base::kVector - 1);
   }
 
   /// Where the sums are of the elements that equal the maxima of a group's windows: the first that
   /// does, or the last NaN where that is not a number.
+  /// `window_plane` is the plane of the windows, counted from the tile's first, and sums_at(plane)
+  /// tells where a plane's sums begin.
+  template <typename SumsAt>
   __device__ __forceinline__ void NameEqual(
+      int window_plane,
       const TileWindow& window,
       const T (&keys)[kGroup],
-      int sums_shift,
+      const SumsAt& sums_at,
       short (&named)[kGroup]) const {
     const TilesLaunch& launch = this->launch;
     A maxima[kGroup];
@@ -83,37 +115,48 @@ class WindowInput : public WindowTile<T, kChannels> {
     const Tap row = TapOf(launch.rows, this->rows, held_rows_, window.row);
     const Tap column = TapOf(launch.columns, this->columns, held_columns_, window.column);
     const int pitch = launch.columns.held;
-    const T* const from =
-        input_ + (kChannels ? window.channel : window.channel * launch.rows.held * pitch);
+    const int in_plane = kChannels ? window.channel : window.channel * launch.rows.held * pitch;
     int found[kGroup];
+    int found_plane[kGroup];
 #pragma unroll
     for (int lane = 0; lane < kGroup; ++lane) {
       found[lane] = kNone;
+      found_plane[lane] = 0;
     }
-    const int height = (row.last - row.first) + 1;
-    const int width = (column.last - column.first) + 1;
-    const bool is_dense = launch.rows.dilation == 1 && launch.columns.dilation == 1;
-    const int first = row.first * pitch + column.first;
-    if (is_dense && height == 3 && width == 3) {
-      FindInBlock<3>(from, first, maxima, found);
-    } else if (is_dense && height == 2 && width == 2) {
-      FindInBlock<2>(from, first, maxima, found);
+    if constexpr (kVolume) {
+      // From the last to the first, so that the first is what stays.
+      const Tap depth = TapOf(launch.planes, this->planes, {0, launch.planes.input}, window_plane);
+#pragma unroll 1
+      for (int plane = depth.last; plane >= depth.first; plane -= launch.planes.dilation) {
+        FindInPlane(InputOf(plane) + in_plane, row, column, maxima, found);
+        NotePlane(plane, found, found_plane);
+      }
+      for (int plane = depth.first; has_nan && plane <= depth.last;
+           plane += launch.planes.dilation) {
+        FindLastNans(InputOf(plane) + in_plane, row, column, maxima, found);
+        NotePlane(plane, found, found_plane);
+      }
     } else {
-      FindAnywhere(from, row, column, maxima, found);
-    }
-    if (has_nan) {
-      FindLastNans(from, row, column, maxima, found);
+      const T* const from = InputOf(0) + in_plane;
+      FindInPlane(from, row, column, maxima, found);
+      if (has_nan) {
+        FindLastNans(from, row, column, maxima, found);
+      }
     }
 #pragma unroll
     for (int lane = 0; lane < kGroup; ++lane) {
-      const int i = Quotient(max(found[lane], 0), launch.columns.by_held);
+      const int at = kVolume ? found[lane] & kInPlane : found[lane];
+      const int i = Quotient(max(at, 0), launch.columns.by_held);
       const int own_row = i + held_rows_.begin - this->rows.begin;
-      const int own_column = found[lane] - i * pitch + held_columns_.begin - this->columns.begin;
+      const int own_column = at - i * pitch + held_columns_.begin - this->columns.begin;
+      const int own_plane = found_plane[lane] - this->planes.begin;
       if (found[lane] != kNone &&
+          (!kVolume ||
+           static_cast<unsigned>(own_plane) < static_cast<unsigned>(this->planes.count)) &&
           static_cast<unsigned>(own_row) < static_cast<unsigned>(this->rows.count) &&
           static_cast<unsigned>(own_column) < static_cast<unsigned>(this->columns.count)) {
-        named[lane] =
-            static_cast<short>(Base::SumOf(window.channel + lane, own_row, own_column, sums_shift));
+        named[lane] = static_cast<short>(
+            Base::SumOf(window.channel + lane, own_row, own_column, sums_at(found_plane[lane])));
       }
     }
   }
@@ -134,6 +177,45 @@ class WindowInput : public WindowTile<T, kChannels> {
     int first;
     int last;
   };
+
+  /// Where the first element that is held of a plane is in shared memory.
+  [[nodiscard]] __device__ __forceinline__ const T* InputOf(int plane) const {
+    if constexpr (kVolume) {
+      return input_ + SlotOf(plane) * this->launch.plane_input + ShiftOfPlane(plane, input_base_);
+    }
+    return input_;
+  }
+
+  /// Notes which plane what is newly found is in.
+  __device__ __forceinline__ static void
+  NotePlane(int plane, int (&found)[kGroup], int (&found_plane)[kGroup]) {
+#pragma unroll
+    for (int lane = 0; lane < kGroup; ++lane) {
+      const bool is_new = (found[lane] & kNoted) == 0;
+      found_plane[lane] = is_new ? plane : found_plane[lane];
+      found[lane] |= kNoted;
+    }
+  }
+
+  __device__ __forceinline__ void FindInPlane(
+      const T* from,
+      const Tap& row,
+      const Tap& column,
+      const A (&maxima)[kGroup],
+      int (&found)[kGroup]) const {
+    const TilesLaunch& launch = this->launch;
+    const int height = (row.last - row.first) + 1;
+    const int width = (column.last - column.first) + 1;
+    const bool is_dense = launch.rows.dilation == 1 && launch.columns.dilation == 1;
+    const int first = row.first * launch.columns.held + column.first;
+    if (is_dense && height == 3 && width == 3) {
+      FindInBlock<3>(from, first, maxima, found);
+    } else if (is_dense && height == 2 && width == 2) {
+      FindInBlock<2>(from, first, maxima, found);
+    } else {
+      FindAnywhere(from, row, column, maxima, found);
+    }
+  }
 
   /// Finds the first elements that equal maxima, in windows of kSize neighbours along both axes.
   template <int kSize>
@@ -223,7 +305,14 @@ class WindowInput : public WindowTile<T, kChannels> {
     }
   }
 
+  /// Whether the plane of what is found is known, and where that is in its plane.
+  static constexpr int kNoted = 1 << 30;
+  static constexpr int kInPlane = kNoted - 1;
+
   T* input_ = nullptr;
+  int input_base_ = 0;
+  int met_plane_ = 0;
+  int met_slot_ = 0;
   HeldRange held_rows_ = {};
   HeldRange held_columns_ = {};
 };

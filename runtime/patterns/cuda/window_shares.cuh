@@ -119,22 +119,25 @@ class WindowShares : public WindowTile<T, kChannels> {
   }
 
   __device__ __forceinline__ void LoadShares(const A* row_counts, const A* column_counts) const {
-    const T* const from =
-        static_cast<const T*>(this->launch.task.tensors[0]) + Base::WindowsOffset(0);
+    const T* const from = static_cast<const T*>(this->launch.task.tensors[0]) +
+                          Base::WindowsOffset(0, kChannels ? this->planes.window : 0);
     if constexpr (kChannels) {
       const int slots = Base::SlotsOf(0);
       for (int slot = static_cast<int>(threadIdx.x) * kGroup; slot < slots;
            slot += kTileThreads * kGroup) {
         const TileGroup group = this->template GroupAt<kGroup>(slot, slots, 0);
         if (group.end > 0) {
-          T given[kGroup];
-          LoadAtOnce<kGroup>(from + Base::GroupOffset(0, group, 0), given);
           const TileWindow& window = group.first;
-          KeepShares(
-              given, row_counts[window.row] * column_counts[window.column],
-              KeptAt(window.channel, window.row, window.column));
+          A shares[kGroup];
+          SharesOfPlanes(
+              this->planes.window, this->planes.windows, from + Base::GroupOffset(0, group, 0),
+              this->launch.task.strides[0].axes[0],
+              row_counts[window.row] * column_counts[window.column], shares);
+          KeepShares(shares, KeptAt(window.channel, window.row, window.column));
         }
       }
+    } else if (this->launch.planes.tiles > 1) {
+      LoadLinesOfPlanes(row_counts, column_counts);
     } else {
       LoadLines(from, row_counts, column_counts);
     }
@@ -167,21 +170,94 @@ class WindowShares : public WindowTile<T, kChannels> {
             const int channel =
                 launch.tile_channels == 1 ? 0 : Quotient(at, launch.rows.by_windows);
             const A row_count = row_counts[at - channel * launch.rows.windows];
-            KeepShares(given[i], row_count * column_count, at * launch.pitch + column);
+            const A shares[kGroup] = {Convert<A>(given[i][0]) / (row_count * column_count)};
+            KeepShares(shares, at * launch.pitch + column);
           }
         }
       }
     });
   }
 
-  __device__ __forceinline__ void KeepShares(const T (&given)[kGroup], A count, int at) const {
-    constexpr int kOnce = kGroup < kAtOnce ? kGroup : kAtOnce;
-    A* const to = this->template Shared<A>(this->launch.values_at) + at;
-    A shares[kGroup];
+  /// The same of windows in several planes, where the tile's channels are planes of the input: what
+  /// lines in all planes of windows that hold one give to it.
+  __device__ __forceinline__ void LoadLinesOfPlanes(const A* row_counts, const A* column_counts)
+      const {
+    const TilesLaunch& launch = this->launch;
+    const T* const from = static_cast<const T*>(launch.task.tensors[0]);
+    const int lines = (this->channels - 1) * launch.rows.windows + this->rows.windows;
+    const std::int64_t plane_size = std::int64_t{launch.rows.output} * launch.columns.output;
+    const Division first_plane = Divide(this->channel, launch.planes.input);
+    ForEachInLines(
+        launch.columns.windows, launch.columns.by_windows, [&](int column, int first, int step) {
+#pragma unroll 1
+          for (int line = first; column < this->columns.windows && line < lines; line += step) {
+            const int channel =
+                launch.tile_channels == 1 ? 0 : Quotient(line, launch.rows.by_windows);
+            const int row = line - channel * launch.rows.windows;
+            const int number = static_cast<int>(first_plane.remainder) + channel;
+            const int volume = Quotient(number, launch.planes.by_tiles);
+            const TileRange planes = RangeOf(launch.planes, number - volume * launch.planes.tiles);
+            const std::int64_t first_window =
+                (first_plane.quotient + volume) * launch.planes.output + planes.window;
+            const int in_plane =
+                (this->rows.window + row) * launch.columns.output + this->columns.window + column;
+            A shares[kGroup];
+            SharesOfPlanes(
+                planes.window, planes.windows, from + first_window * plane_size + in_plane,
+                plane_size, row_counts[row] * column_counts[column], shares);
+            KeepShares(shares, line * launch.pitch + column);
+          }
+        });
+  }
+
+  /// What the windows at one place of some planes give to each of their elements in another: those
+  /// that are divided by one number are summed up before.
+  __device__ __forceinline__ void SharesOfPlanes(
+      int plane,
+      int planes,
+      const T* from,
+      std::int64_t step,
+      A count,
+      A (&shares)[kGroup]) const {
+    const TilesLaunch& launch = this->launch;
+    A sums[kGroup] = {};
+    int divides = 0;
 #pragma unroll
     for (int lane = 0; lane < kGroup; ++lane) {
-      shares[lane] = Convert<A>(given[lane]) / count;
+      shares[lane] = 0;
     }
+    const auto divide = [&] {
+#pragma unroll
+      for (int lane = 0; lane < kGroup; ++lane) {
+        shares[lane] += sums[lane] / (static_cast<A>(divides) * count);
+        sums[lane] = 0;
+      }
+    };
+#pragma unroll 1
+    for (int i = 0; i < planes; ++i) {
+      T given[kGroup];
+      LoadAtOnce<kGroup>(from, given);
+      from += step;
+      const int taps = internal::TapCount(
+          launch.task.axes[0], (plane + i) * launch.planes.stride - launch.planes.pad_begin,
+          launch.task.counts_padding);
+      if (divides != 0 && divides != taps) {
+        divide();
+      }
+      divides = taps;
+#pragma unroll
+      for (int lane = 0; lane < kGroup; ++lane) {
+        sums[lane] += Convert<A>(given[lane]);
+      }
+    }
+    if (divides != 0) {
+      divide();
+    }
+  }
+
+  __device__ __forceinline__ void KeepShares(const A (&shares)[kGroup], int at) const {
+    constexpr int kOnce = kGroup < kAtOnce ? kGroup : kAtOnce;
+    A* const to = this->template Shared<A>(this->launch.values_at) + at;
 #pragma unroll
     for (int lane = 0; lane < kGroup; lane += kOnce) {
       KeepAtOnce<kOnce>(shares + lane, to + lane);
@@ -237,7 +313,7 @@ class WindowShares : public WindowTile<T, kChannels> {
       const HoldingRange* row_holding,
       const HoldingRange* column_holding) const {
     const int lines = (this->channels - 1) * this->launch.rows.tile + this->rows.count;
-    A* const sums = this->sums() + Base::SumsShift(kOutput);
+    A* const sums = this->sums() + Base::SumsShift(kOutput, 0);
     ForEachInLines(
         this->launch.columns.tile, this->launch.columns.by_tile,
         [&](int column, int first, int step) {
@@ -311,8 +387,8 @@ class WindowShares : public WindowTile<T, kChannels> {
     const TilesLaunch& launch = this->launch;
     const A* const kept = this->template Shared<A>(launch.values_at);
     const int last = (this->channels - 1) * launch.rows.tile + this->rows.count - 1;
-    const int shift = Base::SumsShift(kOutput);
-    Base::StoreResult(kOutput, [&](int sum, A(&values)[Base::kVector]) {
+    const int shift = Base::SumsShift(kOutput, 0);
+    Base::StoreResult(kOutput, 0, [&](int sum, A(&values)[Base::kVector]) {
       const int at = max(sum - shift, 0);
       int line = Quotient(at, launch.columns.by_tile);
       int column = at - line * launch.columns.tile;
@@ -342,8 +418,9 @@ class WindowShares : public WindowTile<T, kChannels> {
     const internal::PerDim<std::int64_t>& strides = launch.task.strides[kOutput];
     constexpr int kLanes = Base::kVector;
     const A* const kept = this->template Shared<A>(overlaps ? launch.input_at : launch.values_at);
-    T* const to = static_cast<T*>(launch.task.tensors[kOutput]) +
-                  Base::InputOffset(kOutput, this->rows.begin, this->columns.begin);
+    T* const to =
+        static_cast<T*>(launch.task.tensors[kOutput]) +
+        Base::InputOffset(kOutput, this->planes.begin, this->rows.begin, this->columns.begin);
     const int count = Base::SumsOf();
 #pragma unroll 1
     for (int sum = static_cast<int>(threadIdx.x) * kLanes; sum < count;

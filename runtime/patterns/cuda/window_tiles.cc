@@ -21,6 +21,10 @@ using internal::WindowsTask;
 /// each other.
 constexpr std::int64_t kMostBytes = 48 << 10;
 constexpr std::int64_t kGoodBytes = 32 << 10;
+/// The same of volumes, in whose tiles there are several planes.
+constexpr std::int64_t kVolumeBytes = 44 << 10;
+/// Sums at the ends of a tile's vectors that are none's, at most.
+constexpr std::int64_t kMostPadding = 16;
 /// A GPU is busy with as many blocks as this.
 constexpr std::int64_t kManyBlocks = 1024;
 /// Taps of a window among which one thread looks for an element.
@@ -38,6 +42,11 @@ void Cut(std::int64_t tile, TileAxis* axis) {
         (std::int64_t{axis->windows - 1} * axis->stride) + axis->span, axis->input));
   }
   axis->cells = static_cast<int>(CeilDivide(axis->windows, axis->apart));
+}
+
+bool HasOnePlane(const WindowsTask& windows) {
+  const WindowAxis& planes = windows.axes[0];
+  return planes.input == 1 && planes.output == 1 && planes.size == 1;
 }
 
 TileAxis AxisOf(const WindowAxis& windows) {
@@ -69,11 +78,24 @@ class Tiler {
         sum_(std::max<std::int64_t>(element_, sizeof(float))),
         samples_(channels_last ? windows.batch : 1) {
     launch_.task = windows;
+    launch_.planes = AxisOf(windows.axes[0]);
     launch_.rows = AxisOf(windows.axes[1]);
     launch_.columns = AxisOf(windows.axes[2]);
     launch_.channels = windows.channels * (channels_last ? 1 : windows.batch);
-    launch_.elements = windows.axes[1].input * windows.axes[2].input;
+    launch_.elements = windows.places.channel;
     launch_.column_major = column_major;
+    has_volumes_ = !kind.shares() && !HasOnePlane(windows);
+    if (has_volumes_) {
+      launch_.input_planes = launch_.planes.input;
+      launch_.window_planes = launch_.planes.output;
+      launch_.ring = std::min(launch_.planes.span, launch_.planes.input);
+    } else if (channels_last) {
+      Cut(1, &launch_.planes);
+    } else {
+      launch_.folds_planes = true;
+      launch_.channels *= launch_.planes.input;
+      Cut(1, &launch_.planes);
+    }
   }
 
   std::optional<WindowTiles> Find() {
@@ -81,13 +103,16 @@ class Tiler {
       return std::nullopt;
     }
     launch_.channel_tiles = static_cast<int>(CeilDivide(launch_.channels, launch_.tile_channels));
+    if (has_volumes_) {
+      CutPlanes();
+    }
     const std::int64_t blocks = Blocks();
     if (blocks > std::numeric_limits<int>::max()) {
       return std::nullopt;
     }
     const auto bytes = static_cast<unsigned>(Layout());
     FillDivisors();
-    return WindowTiles{launch_, blocks, bytes};
+    return WindowTiles{launch_, blocks, bytes, has_volumes_};
   }
 
  private:
@@ -97,7 +122,8 @@ class Tiler {
   }
 
   [[nodiscard]] std::int64_t Blocks() const {
-    return samples_ * launch_.rows.tiles * launch_.columns.tiles *
+    const std::int64_t planes = launch_.folds_planes ? 1 : launch_.planes.tiles;
+    return samples_ * planes * launch_.rows.tiles * launch_.columns.tiles *
            CeilDivide(launch_.channels, launch_.tile_channels);
   }
 
@@ -117,9 +143,13 @@ class Tiler {
       return CeilDivide(bytes, kVectorBytes) * kVectorBytes;
     };
     // Vectors of the result may begin before it, and end behind.
-    const std::int64_t sums = padded((TileElements() + (2 * shift)) * sum_);
+    const std::int64_t plane_sums = padded((TileElements() + (2 * shift)) * sum_);
+    const std::int64_t sums = launch_.ring * plane_sums;
     if (!kind_.shares()) {
-      const std::int64_t slots = has_turns() ? TileWindows(launch_.columns.windows) + 4 : 0;
+      launch_.plane_sums = static_cast<int>(plane_sums / sum_);
+      // Groups of four windows may begin before the first, and end behind the last.
+      const std::int64_t groups = CeilDivide(TileWindows(launch_.columns.windows) + 3, 4);
+      const std::int64_t slots = has_turns() ? groups * 4 : 0;
       launch_.values_at = static_cast<int>(sums);
       launch_.names_at = static_cast<int>(launch_.values_at + padded(slots * element_));
       launch_.input_at = static_cast<int>(
@@ -129,7 +159,8 @@ class Tiler {
               ? (std::int64_t{launch_.rows.held} * launch_.columns.held * launch_.tile_channels) +
                     shift
               : 0;
-      return launch_.input_at + padded(held * element_);
+      launch_.plane_input = static_cast<int>(padded(held * element_) / element_);
+      return launch_.input_at + (launch_.ring * padded(held * element_));
     }
     launch_.pitch = static_cast<int>(
         channels_last_ ? launch_.columns.windows
@@ -156,7 +187,7 @@ class Tiler {
         std::int64_t{launch_.rows.cells} * launch_.columns.cells * launch_.tile_channels;
     const std::int64_t lanes =
         channels_last_ ? std::min<std::int64_t>(kVectorBytes / element_, 4) : 1;
-    return TileElements() <= kMostTileElements &&
+    return launch_.ring <= kMostTileElements / (TileElements() + kMostPadding) &&
            (!has_turns() || cells <= kMostTileCells * lanes * kTileThreads) &&
            TileWindows(launch_.columns.windows) <= kMostBytes &&
            std::int64_t{launch_.rows.held} * launch_.columns.held <= kMostBytes &&
@@ -181,6 +212,11 @@ class Tiler {
 
   /// Cuts contiguous tensors: a tile is some channels, or some rows of one, or a part of one row.
   bool CutChannels() {
+    if (has_volumes_) {
+      return Fits(kVolumeBytes) || CutAxis(&launch_.rows, kVolumeBytes) ||
+             (launch_.rows.input == 1 && launch_.rows.output == 1 &&
+              CutAxis(&launch_.columns, kVolumeBytes));
+    }
     if (Fits(kGoodBytes)) {
       const std::int64_t most = std::max<std::int64_t>(launch_.channels / kManyBlocks, 1);
       while (launch_.tile_channels < most) {
@@ -204,6 +240,7 @@ class Tiler {
   bool CutPositions() {
     launch_.tile_channels =
         static_cast<int>(std::min(launch_.channels, std::int64_t{4} * kVectorBytes / sum_));
+    const std::int64_t most_bytes = has_volumes_ ? kVolumeBytes : kGoodBytes;
     constexpr std::int64_t kMostCuts = 64;
     double least = std::numeric_limits<double>::infinity();
     TileAxis rows;
@@ -211,7 +248,7 @@ class Tiler {
     const std::int64_t most = std::min<std::int64_t>(launch_.columns.input, kMostCuts);
     for (std::int64_t cuts = 1; cuts <= most; ++cuts) {
       Cut(CeilDivide(launch_.columns.input, cuts), &launch_.columns);
-      if (!CutAxis(&launch_.rows, kGoodBytes)) {
+      if (!CutAxis(&launch_.rows, most_bytes)) {
         continue;
       }
       const double work =
@@ -225,7 +262,8 @@ class Tiler {
     }
     launch_.rows = rows;
     launch_.columns = columns;
-    while (least < std::numeric_limits<double>::infinity() && rows.tiles * columns.tiles == 1 &&
+    while (!has_volumes_ && least < std::numeric_limits<double>::infinity() &&
+           rows.tiles * columns.tiles == 1 &&
            launch_.channels % (std::int64_t{2} * launch_.tile_channels) == 0 &&
            Blocks() > 2 * kManyBlocks) {
       launch_.tile_channels *= 2;
@@ -237,8 +275,17 @@ class Tiler {
     return least < std::numeric_limits<double>::infinity();
   }
 
+  /// Cuts volumes into some planes each where there are few tiles: neighbours have windows in
+  /// common.
+  void CutPlanes() {
+    const std::int64_t few = std::int64_t{2} * launch_.planes.span;
+    const std::int64_t most = CeilDivide(launch_.planes.input, few);
+    const std::int64_t tiles = std::min(CeilDivide(kManyBlocks, Blocks()), most);
+    Cut(CeilDivide(launch_.planes.input, tiles), &launch_.planes);
+  }
+
   void FillDivisors() {
-    for (TileAxis* axis : {&launch_.rows, &launch_.columns}) {
+    for (TileAxis* axis : {&launch_.planes, &launch_.rows, &launch_.columns}) {
       axis->by_stride = DivisorOf(axis->stride);
       axis->by_tiles = DivisorOf(axis->tiles);
       axis->by_tile = DivisorOf(axis->tile);
@@ -248,7 +295,9 @@ class Tiler {
     }
     launch_.by_channel_tiles = DivisorOf(launch_.channel_tiles);
     launch_.by_channels = DivisorOf(launch_.tile_channels);
-    launch_.by_minor = DivisorOf(launch_.column_major ? launch_.rows.input : launch_.columns.input);
+    const int last_axis = has_volumes_ ? launch_.planes.input : launch_.rows.input;
+    launch_.by_minor = DivisorOf(launch_.column_major ? last_axis : launch_.columns.input);
+    launch_.by_middle = DivisorOf(launch_.rows.input);
     const std::int64_t line =
         std::int64_t{launch_.pitch} * (channels_last_ ? launch_.tile_channels : 1);
     launch_.by_line = DivisorOf(CeilDivide(line, kVectorBytes / sum_));
@@ -256,6 +305,7 @@ class Tiler {
 
   const WindowsKind& kind_;
   bool channels_last_;
+  bool has_volumes_ = false;
   /// Bytes of an element and of a sum.
   std::int64_t element_;
   std::int64_t sum_;
@@ -274,13 +324,14 @@ std::optional<WindowTiles> MakeWindowTiles(
   const WindowAxis& depth = windows.axes[0];
   const WindowAxis& rows = windows.axes[1];
   const WindowAxis& columns = windows.axes[2];
-  const std::int64_t elements = rows.input * columns.input;
-  const bool is_flat = depth.input == 1 && depth.output == 1 && depth.size == 1;
-  const bool has_all = elements > 0 && rows.output > 0 && columns.output > 0 && windows.batch > 0 &&
-                       windows.channels > 0;
-  const bool is_found = !kind.reads_input || rows.size <= kMostTaps / columns.size;
-  if (!kind.gathers || !is_flat || !has_all || elements > kMostWindowPositions ||
-      (kind.shares() && windows.is_dilated) || !is_found) {
+  const bool has_all =
+      internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/false)) > 0 &&
+      internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/true)) > 0;
+  const bool is_found = !kind.reads_input || depth.size <= kMostTaps / rows.size / columns.size;
+  // Of several windows in the one plane that there is, some may not hold it.
+  const bool is_shared = !windows.is_dilated && (depth.input > 1 || HasOnePlane(windows));
+  if (!kind.gathers || !has_all || windows.places.channel > kMostWindowPositions ||
+      (kind.shares() && !is_shared) || !is_found) {
     return std::nullopt;
   }
   return Tiler(kind, task, windows, column_major, channels_last).Find();

@@ -104,6 +104,9 @@ class WindowTile {
     }
     columns = RangeOf(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
     rows = RangeOf(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));
+    if (!launch.folds_planes) {
+      planes = RangeOf(launch.planes, tile_along(launch.planes.tiles, launch.planes.by_tiles));
+    }
     if constexpr (kChannels) {
       batch = rest;
       first = batch * launch.channels + channel;
@@ -121,14 +124,16 @@ class WindowTile {
   }
   [[nodiscard]] __device__ __forceinline__ A* sums() const { return Shared<A>(0); }
 
-  /// Where the tile's windows begin in a tensor over these.
-  [[nodiscard]] __device__ __forceinline__ std::int64_t WindowsOffset(int tensor) const {
-    return OffsetOf(tensor, rows.window, columns.window, launch.rows.output, launch.columns.output);
+  /// Where the tile's windows in a plane begin in a tensor over these.
+  [[nodiscard]] __device__ __forceinline__ std::int64_t WindowsOffset(int tensor, int plane) const {
+    const Extent extent = {launch.window_planes, launch.rows.output, launch.columns.output};
+    return OffsetOf(tensor, extent, plane, rows.window, columns.window);
   }
   /// Where a position of the tile's first channel is in a tensor over the input.
-  [[nodiscard]] __device__ __forceinline__ std::int64_t InputOffset(int tensor, int row, int column)
-      const {
-    return OffsetOf(tensor, row, column, launch.rows.input, launch.columns.input);
+  [[nodiscard]] __device__ __forceinline__ std::int64_t
+  InputOffset(int tensor, int plane, int row, int column) const {
+    const Extent extent = {launch.input_planes, launch.rows.input, launch.columns.input};
+    return OffsetOf(tensor, extent, plane, row, column);
   }
 
   /// How many elements before an offset a vector of so many begins.
@@ -207,13 +212,13 @@ class WindowTile {
     return window;
   }
 
-  /// Where an element of the tile has its sum.
-  [[nodiscard]] __device__ __forceinline__ int SumOf(int of_channel, int row, int column, int shift)
+  /// Where an element of the tile has its sum, and its plane the first.
+  [[nodiscard]] __device__ __forceinline__ int SumOf(int of_channel, int row, int column, int first)
       const {
     if constexpr (kChannels) {
-      return (row * launch.columns.tile + column) * launch.tile_channels + of_channel;
+      return (row * launch.columns.tile + column) * launch.tile_channels + of_channel + first;
     }
-    return (of_channel * launch.rows.tile + row) * launch.columns.tile + column + shift;
+    return (of_channel * launch.rows.tile + row) * launch.columns.tile + column + first;
   }
 
   /// How many numbers the tile's sums take.
@@ -224,13 +229,14 @@ class WindowTile {
     return RunOf(launch.rows.tile, rows.count, launch.columns.tile, columns.count);
   }
 
-  /// Writes the tile's part of the result, or adds it: fill(sum, values) makes the vector of those
-  /// elements that have their sums from `sum` on, of which the first or last ones may not exist.
+  /// Writes the tile's part of a plane of the result, or adds it: fill(sum, values) makes the
+  /// vector of those elements that have their sums from `sum` on, of which the first or last ones
+  /// may not exist.
   template <typename Fill>
-  __device__ __forceinline__ void StoreResult(int output, const Fill& fill) const {
+  __device__ __forceinline__ void StoreResult(int output, int plane, const Fill& fill) const {
     T* const to = static_cast<T*>(launch.task.tensors[output]) +
-                  InputOffset(output, rows.begin, columns.begin);
-    const int shift = SumsShift(output);
+                  InputOffset(output, plane, rows.begin, columns.begin);
+    const int shift = SumsShift(output, plane);
     const int end = SumsOf() + shift;
 #pragma unroll 1
     for (int sum = static_cast<int>(threadIdx.x) * kVector; sum < end;
@@ -258,13 +264,13 @@ class WindowTile {
   }
 
   /// How many elements before the tile's first a vector of the result begins.
-  [[nodiscard]] __device__ __forceinline__ int SumsShift(int output) const {
-    return ShiftOf(InputOffset(output, rows.begin, columns.begin), kVector);
+  [[nodiscard]] __device__ __forceinline__ int SumsShift(int output, int plane) const {
+    return ShiftOf(InputOffset(output, plane, rows.begin, columns.begin), kVector);
   }
 
   /// Writes sums to the result, or adds them to it.
   __device__ __forceinline__ void StoreSums(int output) const {
-    StoreResult(output, [&](int sum, A(&values)[kVector]) {
+    StoreResult(output, 0, [&](int sum, A(&values)[kVector]) {
 #pragma unroll
       for (int lane = 0; lane < kVector; lane += kVectorLength<A>) {
         LoadAtOnce<kVectorLength<A>>(sums() + sum + lane, values + lane);
@@ -309,17 +315,26 @@ class WindowTile {
   std::int64_t first = 0;
   /// How many channels the tile has.
   int channels = 1;
+  TileRange planes = {};
   TileRange rows;
   TileRange columns;
 
  private:
+  /// How many positions a channel has along each axis.
+  struct Extent {
+    int planes;
+    int rows;
+    int columns;
+  };
+
   [[nodiscard]] __device__ __forceinline__ std::int64_t
-  OffsetOf(int tensor, int row, int column, int row_count, int column_count) const {
+  OffsetOf(int tensor, const Extent& extent, int plane, int row, int column) const {
     if constexpr (kChannels) {
       const internal::PerDim<std::int64_t>& strides = launch.task.strides[tensor];
-      return batch * strides.batch + channel + row * strides.axes[1] + column * strides.axes[2];
+      return batch * strides.batch + channel + plane * strides.axes[0] + row * strides.axes[1] +
+             column * strides.axes[2];
     }
-    return (channel * row_count + row) * column_count + column;
+    return ((channel * extent.planes + plane) * extent.rows + row) * extent.columns + column;
   }
 };
 

@@ -15,6 +15,8 @@ struct WindowTiles {
   TilesLaunch launch;
   std::int64_t blocks = 0;
   unsigned shared_bytes = 0;
+  /// Whether its kernel goes through planes, as those of volumes do.
+  bool has_volumes = false;
 };
 
 /// MakeWindowTiles cuts a gather into tiles, of a task whose tensors are all aligned: with vectors

@@ -43,9 +43,11 @@ struct TileAxis {
 };
 
 /// TilesLaunch is a gather by tiles of some channels, rows and columns of the input, a block each.
-/// The columns are the task's last axis, the rows that before; it has no others.
+/// The columns are the task's last axis, the rows that before and the planes its first. Where the
+/// input has several planes, blocks go from one to the next: a tile keeps `ring` of them at a time.
 struct TilesLaunch {
   internal::WindowsTask task;
+  TileAxis planes;
   TileAxis rows;
   TileAxis columns;
   /// How many channels there are: of a sample where channels are last, else of all samples; how
@@ -69,6 +71,17 @@ struct TilesLaunch {
   /// a line of them.
   int pitch = 1;
   Divisor by_line = {};
+  /// How many planes follow each other in a contiguous channel of the input, and of its windows.
+  int input_planes = 1;
+  int window_planes = 1;
+  /// Whether the planes of all channels are the channels of tiles.
+  bool folds_planes = false;
+  /// Of a plane that is kept: how many sums it takes, and how many elements of the input.
+  int ring = 1;
+  int plane_sums = 0;
+  int plane_input = 0;
+  /// What the index of an element is divided by after `by_minor`.
+  Divisor by_middle = {};
 };
 
 }  // namespace gradsmith::cuda

@@ -28,7 +28,15 @@ using internal::WindowsGeometry;
 using internal::WindowsTask;
 
 /// The form in which a task is computed, which is a part of its kernel's name.
-enum class WindowsForm : std::uint8_t { kWhole, kTilesOfChannels, kTiles, kChannels, kElements };
+enum class WindowsForm : std::uint8_t {
+  kWhole,
+  kTilesOfChannels,
+  kTiles,
+  kVolumesOfChannels,
+  kVolumes,
+  kChannels,
+  kElements
+};
 
 WindowsGeometry GeometryOf(const OpTask& task) {
   WindowsGeometry geometry;
@@ -95,8 +103,9 @@ bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTas
 }
 
 std::string KernelName(WindowsForm form, const WindowsKind& kind, const OpTask& task) {
-  constexpr std::array<std::string_view, 5> kForms = {
-      "whole", "tiles_of_channels", "tiles", "channels", "elements"};
+  constexpr std::array<std::string_view, 7> kForms = {
+      "whole",   "tiles_of_channels", "tiles",   "volumes_of_channels",
+      "volumes", "channels",          "elements"};
   return "gradsmith_windows_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
          std::string(kind.kernels) + "_" + std::string(KernelSuffix(task.lead().type));
 }
@@ -314,7 +323,11 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
     if (const auto tiles = MakeWindowTiles(
             kind, task, is_flat ? AlongOneAxis(windows) : windows, geometry.column_major,
             channels_last)) {
-      const WindowsForm form = channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
+      const WindowsForm of_planes =
+          channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
+      const WindowsForm of_volumes =
+          channels_last ? WindowsForm::kVolumesOfChannels : WindowsForm::kVolumes;
+      const WindowsForm form = tiles->has_volumes ? of_volumes : of_planes;
       return PlanOf(
           image, KernelName(form, kind, task), tiles->launch,
           {.blocks_x = static_cast<unsigned>(tiles->blocks),

@@ -112,12 +112,13 @@ inline constexpr int kTileBlocks = 4;
 #else
 inline constexpr int kTileBlocks = 6;
 #endif
+inline constexpr int kVolumeBlocks = 4;
 
-template <typename Functor, typename T, bool kChannels>
+template <typename Functor, typename T, bool kChannels, bool kVolume>
 __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   GRADSMITH_DYNAMIC_SHARED(shared);
   if constexpr (Functor::kKey >= 0) {
-    WindowGivers<Functor, T, kChannels>(launch, shared).Run();
+    WindowGivers<Functor, T, kChannels, kVolume>(launch, shared).Run();
   } else {
     WindowShares<Functor, T, kChannels>(launch, shared).Run();
   }
@@ -125,9 +126,9 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
 
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_WINDOW_TILES_KERNEL(form, name, suffix, ...)           \
+#define GRADSMITH_WINDOW_TILES_KERNEL(form, name, suffix, blocks, ...)   \
   extern "C" __global__ void __launch_bounds__(                          \
-      gradsmith::cuda::kTileThreads, gradsmith::cuda::kTileBlocks)       \
+      gradsmith::cuda::kTileThreads, gradsmith::cuda::blocks)            \
       gradsmith_windows_##form##_##name##_##suffix(                      \
           const __grid_constant__ gradsmith::cuda::TilesLaunch launch) { \
     gradsmith::cuda::__VA_ARGS__(launch);                                \
@@ -148,10 +149,18 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
 #define GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, suffix, T) \
   GRADSMITH_WINDOWS_KERNEL(elements, name, suffix, GatherWindows<Functor, T>)
 
-#define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                             \
-  GRADSMITH_WINDOW_TILES_KERNEL(tiles, name, suffix, GatherByTiles<Functor, T, false>)            \
-  GRADSMITH_WINDOW_TILES_KERNEL(tiles_of_channels, name, suffix, GatherByTiles<Functor, T, true>) \
+#define GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, suffix, T)                       \
+  GRADSMITH_WINDOW_TILES_KERNEL(                                                            \
+      tiles, name, suffix, kTileBlocks, GatherByTiles<Functor, T, false, false>)            \
+  GRADSMITH_WINDOW_TILES_KERNEL(                                                            \
+      tiles_of_channels, name, suffix, kTileBlocks, GatherByTiles<Functor, T, true, false>) \
   GRADSMITH_GATHER_WINDOWS_KERNEL_BY_ELEMENTS(name, Functor, suffix, T)
+
+#define GRADSMITH_VOLUME_KERNELS_OF(name, Functor, suffix, T)                       \
+  GRADSMITH_WINDOW_TILES_KERNEL(                                                    \
+      volumes, name, suffix, kVolumeBlocks, GatherByTiles<Functor, T, false, true>) \
+  GRADSMITH_WINDOW_TILES_KERNEL(                                                    \
+      volumes_of_channels, name, suffix, kVolumeBlocks, GatherByTiles<Functor, T, true, true>)
 
 /// Define the kernels of an operator, by its name in ops.yaml, for all floating types.
 #define GRADSMITH_REDUCE_WINDOWS_KERNELS(name, Functor)           \
@@ -164,6 +173,13 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f64, double) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f16, __half) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+
+/// Defines those by tiles of volumes, of a gather whose windows each give to one element.
+#define GRADSMITH_VOLUME_KERNELS(name, Functor)           \
+  GRADSMITH_VOLUME_KERNELS_OF(name, Functor, f32, float)  \
+  GRADSMITH_VOLUME_KERNELS_OF(name, Functor, f64, double) \
+  GRADSMITH_VOLUME_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_VOLUME_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
 
 /// Defines those of a gather whose windows give something else than kernels by tiles know of.
 #define GRADSMITH_GATHER_WINDOWS_KERNELS_BY_ELEMENTS(name, Functor)       \

@@ -10,11 +10,12 @@
 #include "gradsmith/status.h"
 #include "patterns/windows.h"
 
-/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in five forms: `whole` has
+/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in seven forms: `whole` has
 /// threads share a window that holds a whole channel, as in global pooling; `tiles` and
-/// `tiles_of_channels` have blocks compute tiles of a gather of two axes in shared memory, where
-/// all tensors are contiguous or have vectors of channels (channels last); `channels` reduces 16
-/// bytes of neighbouring channels at once; `elements` computes one by one, of any tensors.
+/// `tiles_of_channels` have blocks compute tiles of a gather in shared memory, where all tensors
+/// are contiguous or have vectors of channels (channels last); `volumes` and `volumes_of_channels`
+/// do so plane by plane, where windows of three axes each give to one element; `channels` reduces
+/// 16 bytes of neighbouring channels at once; `elements` computes one by one, of any tensors.
 namespace gradsmith::cuda {
 
 /// WindowsKind is what the plan has to know of an operator's functor.

@@ -10,6 +10,9 @@ GRADSMITH_GATHER_WINDOWS_KERNELS(MaxPoolGrad, MaxPoolGradWindows)
 GRADSMITH_GATHER_WINDOWS_KERNELS(MaxPoolXYGrad, MaxPoolXYGradWindows)
 GRADSMITH_GATHER_WINDOWS_KERNELS(AveragePoolGrad, AveragePoolGradWindows)
 
+GRADSMITH_VOLUME_KERNELS(MaxPoolGrad, MaxPoolGradWindows)
+GRADSMITH_VOLUME_KERNELS(MaxPoolXYGrad, MaxPoolXYGradWindows)
+
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPool, ReduceWhole, MaxPoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(AveragePool, ReduceWhole, AveragePoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPoolXYGrad, PickWhole, MaxPoolXYGradWindows)

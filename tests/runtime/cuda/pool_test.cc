@@ -79,6 +79,50 @@ const std::vector<PoolCase>& Cases() {
       {"far_pads",
        {{.kernel_shape = {2}, .strides = {5}, .pads = {9, 9}, .dilations = {4}}},
        {1, 2, 8}},
+      {"volumes", {{.kernel_shape = {3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}}}, {2, 3, 7, 5, 9}},
+      {"volumes_apart", {{.kernel_shape = {2, 2, 2}, .strides = {2, 2, 2}}}, {2, 5, 8, 6, 4}},
+      {"volumes_of_channels",
+       {{.kernel_shape = {3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}}},
+       {2, 24, 6, 5, 7},
+       Layout::kChannelsLast},
+      {"volumes_of_channels_apart",
+       {{.kernel_shape = {2, 2, 2}, .strides = {2, 2, 2}, .ceil_mode = true}},
+       {1, 16, 5, 7, 3},
+       Layout::kChannelsLast},
+      {"tiles_of_volumes",
+       {{.kernel_shape = {3, 2, 3}, .strides = {1, 1, 2}, .pads = {2, 0, 1, 0, 1, 1}}},
+       {1, 2, 31, 67, 71}},
+      {"tiles_of_a_row_of_volumes",
+       {{.kernel_shape = {2, 1, 4}, .strides = {1, 1, 2}, .pads = {0, 0, 2, 1, 0, 2}}},
+       {1, 1, 5, 1, 9001}},
+      {"boxes",
+       {{.kernel_shape = {3, 3, 3}, .strides = {2, 1, 1}, .pads = {1, 1, 1, 1, 1, 1}}},
+       {1, 16, 21, 23, 19},
+       Layout::kChannelsLast},
+      {"dilated_volumes",
+       {{.kernel_shape = {2, 3, 2}, .pads = {2, 1, 0, 1, 2, 1}, .dilations = {3, 1, 2}}},
+       {1, 3, 9, 5, 7}},
+      {"volumes_of_dilated_channels",
+       {{.kernel_shape = {2, 2, 3}, .pads = {0, 1, 2, 2, 0, 1}, .dilations = {2, 2, 1}}},
+       {1, 8, 7, 6, 5},
+       Layout::kChannelsLast},
+      {"holes_in_volumes",
+       {{.kernel_shape = {2, 1, 2}, .strides = {5, 2, 3}, .pads = {0, 0, 1, 1, 0, 0}}},
+       {2, 3, 17, 5, 7}},
+      {"holes_between_channels",
+       {{.kernel_shape = {1, 2, 1}, .strides = {3, 3, 2}}},
+       {1, 8, 11, 5, 7},
+       Layout::kChannelsLast},
+      {"column_major_volumes",
+       {{.kernel_shape = {2, 2, 2}, .strides = {1, 2, 1}}},
+       {1, 2, 5, 6, 3},
+       {},
+       0,
+       1},
+      {"one_plane_of_windows",
+       {{.kernel_shape = {3, 2, 2}, .strides = {2, 1, 1}, .pads = {1, 0, 0, 3, 0, 0}}},
+       {1, 2, 1, 4, 5}},
+      {"window_of_most_planes", {{.kernel_shape = {4, 2, 2}}}, {1, 2, 5, 4, 4}},
   };
   return kCases;
 }
@@ -148,8 +192,8 @@ class CudaPool : public cuda::GpuTest {
     GpuTensor Y = Make(given, type, given.Y());
     GpuTensor dY = Make(given, type, given.Y());
     GpuTensor dX = Make(given, type, given.X);
-    Fill(X, 36);
-    Fill(dY, 36);
+    Fill(X, 216);
+    Fill(dY, 216);
     const auto run = [&](bool on_gpu) {
       const ConstTensorRef x = RefOf(X, on_gpu);
       const ConstTensorRef dy = RefOf(dY, on_gpu);
