@@ -14,11 +14,23 @@ namespace gradsmith::pool {
 struct MaxPoolWindow {
   static constexpr bool kCounts = false;
   static constexpr bool kPlaces = true;
-  template <typename A>
+  template <typename A, typename Place = std::int64_t>
   struct State {
     A best = -std::numeric_limits<A>::infinity();
-    std::int64_t place = -1;
+    Place place = -1;
   };
+  /// For windows whose elements come in order, and begin at a place.
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void Begin(Place place, State<A, Place>* state) {
+    state->place = place;
+  }
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void TakeNext(A x, Place place, State<A, Place>* state) {
+    if (x > state->best || internal::IsNan(x)) {
+      state->best = x;
+      state->place = place;
+    }
+  }
   template <typename A>
   GRADSMITH_WINDOWS static void Take(A x, std::int64_t place, State<A>* state) {
     if (x > state->best || internal::IsNan(x) || state->place < 0) {
@@ -39,8 +51,8 @@ struct MaxPoolWindow {
       *state = other;
     }
   }
-  template <typename A>
-  GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*count*/) {
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static A Value(const State<A, Place>& state, A /*count*/) {
     return state.best;
   }
   template <typename A>
@@ -53,10 +65,16 @@ struct MaxPoolWindow {
 struct AveragePoolWindow {
   static constexpr bool kCounts = true;
   static constexpr bool kPlaces = false;
-  template <typename A>
+  template <typename A, typename Place = std::int64_t>
   struct State {
     A sum = 0;
   };
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void Begin(Place /*place*/, State<A, Place>* /*state*/) {}
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void TakeNext(A x, Place /*place*/, State<A, Place>* state) {
+    state->sum += x;
+  }
   template <typename A>
   GRADSMITH_WINDOWS static void Take(A x, std::int64_t /*place*/, State<A>* state) {
     state->sum += x;
@@ -65,8 +83,8 @@ struct AveragePoolWindow {
   GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
     state->sum += other.sum;
   }
-  template <typename A>
-  GRADSMITH_WINDOWS static A Value(const State<A>& state, A count) {
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static A Value(const State<A, Place>& state, A count) {
     return count == 0 ? A{0} : state.sum / count;
   }
 };

@@ -12,8 +12,8 @@ namespace gradsmith::cuda {
 
 /// How many neighbouring windows a thread meets at once.
 template <typename Functor, typename T, bool kChannels>
-inline constexpr int kGiversAtOnce =
-    kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4) : (Functor::kReadsInput ? 1 : 4);
+inline constexpr int kGiversAtOnce = kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4)
+                                               : (Functor::kReadsInput ? 1 : 4);
 
 /// As a functor's key tells, it is the element whose index the key is, or that which equals it.
 /// With kVolume the input has several planes, and a block goes through those of windows in order.
@@ -71,8 +71,8 @@ class WindowGivers
     int begin = this->planes.begin + this->planes.window_begin;
     ClearSums(this->launch.ring * this->launch.plane_sums);
     __syncthreads();
-    if (this->planes.windows > 0) {
-      EnterPlanes(begin, &entered);
+    if (kReadsInput && this->planes.windows > 0) {
+      Base::EnterPlanes(begin, &entered);
     }
 #pragma unroll 1
     for (int window = this->planes.window; window < last_window; ++window) {
@@ -83,7 +83,9 @@ class WindowGivers
       __syncthreads();
       begin += axis.stride;
       if (window + 1 < last_window) {
-        EnterPlanes(begin, &entered);
+        if constexpr (kReadsInput) {
+          Base::EnterPlanes(begin, &entered);
+        }
         PrefetchPlane(window + 1);
       }
       if (!GivesAtOnce()) {
@@ -92,19 +94,6 @@ class WindowGivers
       }
     }
     StorePlanes(end, &stored);
-  }
-
-  /// Begins to copy those planes of the input that windows hold which begin at one, but for those
-  /// before `entered`.
-  __device__ __forceinline__ void EnterPlanes(int begin, int* entered) const {
-    if constexpr (kReadsInput) {
-      const int end = min(begin + this->launch.planes.span, this->launch.planes.input);
-#pragma unroll 1
-      for (*entered = max(*entered, begin); *entered < end; ++*entered) {
-        Base::BeginInput(*entered);
-      }
-      EndOfCopies();
-    }
   }
 
   /// Stores planes before `end`, and leaves zeros where they were.
@@ -300,7 +289,8 @@ class WindowGivers
   /// Where the sums of the elements are that equal keys.
   __device__ __forceinline__ void
   Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
-    Base::NameEqual(plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);
+    Base::NameEqual(
+        plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);
   }
 
   /// Whether a position, counted from the tile's first, is in the tile and in a window.

@@ -9,8 +9,9 @@ namespace gradsmith::cuda {
 
 /// WindowInput is a tile with what its windows hold of the input in shared memory, where it finds
 /// the elements that equal what the windows have: of kGroup windows at once, which are neighbours
-/// along the channels, or one. With kVolume there are several planes of it, in a ring.
-template <typename T, bool kChannels, bool kVolume, int kGroup>
+/// along the channels, or one. With kVolume there are several planes of it, in a ring. The input is
+/// the tensor of the number kInput.
+template <typename T, bool kChannels, bool kVolume, int kGroup, int kInput = 1>
 class WindowInput : public WindowTile<T, kChannels> {
   using Base = WindowTile<T, kChannels>;
 
@@ -21,10 +22,10 @@ class WindowInput : public WindowTile<T, kChannels> {
 
   /// Finds which of the input's rows and columns the tile's windows hold.
   __device__ __forceinline__ void HoldInput() {
-    held_rows_ = HeldBy(this->launch.rows, this->rows);
-    held_columns_ = HeldBy(this->launch.columns, this->columns);
+    held_rows = HeldBy(this->launch.rows, this->rows);
+    held_columns = HeldBy(this->launch.columns, this->columns);
     input_ = this->template Shared<T>(this->launch.input_at);
-    const std::int64_t base = Base::InputOffset(1, 0, held_rows_.begin, held_columns_.begin);
+    const std::int64_t base = Base::InputOffset(kInput, 0, held_rows.begin, held_columns.begin);
     if constexpr (kVolume) {
       input_base_ = static_cast<int>(base & (Base::kVector - 1));
     } else {
@@ -35,22 +36,22 @@ class WindowInput : public WindowTile<T, kChannels> {
   /// Begins to copy what the tile's windows hold of a plane to shared memory.
   __device__ __forceinline__ void BeginInput(int plane) const {
     const TilesLaunch& launch = this->launch;
-    const std::int64_t base = Base::InputOffset(1, plane, held_rows_.begin, held_columns_.begin);
-    const T* const from = static_cast<const T*>(launch.task.tensors[1]) + base;
+    const std::int64_t base = Base::InputOffset(kInput, plane, held_rows.begin, held_columns.begin);
+    const T* const from = static_cast<const T*>(launch.task.tensors[kInput]) + base;
     T* const to = this->template Shared<T>(launch.input_at) + SlotOfAny(plane) * launch.plane_input;
     const int pitch = launch.columns.held;
     constexpr int kVector = Base::kVector;
     const int thread = static_cast<int>(threadIdx.x) * kVector;
     if constexpr (kChannels) {
-      const internal::PerDim<std::int64_t>& strides = launch.task.strides[1];
-      const int count = held_rows_.count * pitch * launch.tile_channels;
+      const internal::PerDim<std::int64_t>& strides = launch.task.strides[kInput];
+      const int count = held_rows.count * pitch * launch.tile_channels;
 #pragma unroll 1
       for (int at = thread; at < count; at += kTileThreads * kVector) {
         const int position = Quotient(at, launch.by_channels);
         const int channel = at - position * launch.tile_channels;
         const int row = Quotient(position, launch.columns.by_held);
         const int column = position - row * pitch;
-        if (column < held_columns_.count && channel < this->channels) {
+        if (column < held_columns.count && channel < this->channels) {
           BeginCopy(
               SharedAddress(to + at),
               from + row * strides.axes[1] + column * strides.axes[2] + channel, true);
@@ -59,7 +60,7 @@ class WindowInput : public WindowTile<T, kChannels> {
     } else {
       const int shift = Base::ShiftOf(base, kVector);
       const int count =
-          Base::RunOf(launch.rows.held, held_rows_.count, pitch, held_columns_.count) + shift;
+          Base::RunOf(launch.rows.held, held_rows.count, pitch, held_columns.count) + shift;
 #pragma unroll 1
       for (int at = thread; at < count; at += kTileThreads * kVector) {
         if (at >= shift && at + kVector <= count) {
@@ -71,6 +72,17 @@ class WindowInput : public WindowTile<T, kChannels> {
         }
       }
     }
+  }
+
+  /// Begins to copy those planes of the input that windows hold which begin at one, but for those
+  /// before `entered`.
+  __device__ __forceinline__ void EnterPlanes(int begin, int* entered) const {
+    const int end = min(begin + this->launch.planes.span, this->launch.planes.input);
+#pragma unroll 1
+    for (*entered = max(*entered, begin); *entered < end; ++*entered) {
+      BeginInput(*entered);
+    }
+    EndOfCopies();
   }
 
   /// Which of the ring's planes a plane is.
@@ -112,8 +124,8 @@ class WindowInput : public WindowTile<T, kChannels> {
       maxima[lane] = Convert<A>(keys[lane]);
       has_nan = has_nan || internal::IsNan(maxima[lane]);
     }
-    const Tap row = TapOf(launch.rows, this->rows, held_rows_, window.row);
-    const Tap column = TapOf(launch.columns, this->columns, held_columns_, window.column);
+    const Tap row = TapOf(launch.rows, this->rows, held_rows, window.row);
+    const Tap column = TapOf(launch.columns, this->columns, held_columns, window.column);
     const int pitch = launch.columns.held;
     const int in_plane = kChannels ? window.channel : window.channel * launch.rows.held * pitch;
     int found[kGroup];
@@ -147,8 +159,8 @@ class WindowInput : public WindowTile<T, kChannels> {
     for (int lane = 0; lane < kGroup; ++lane) {
       const int at = kVolume ? found[lane] & kInPlane : found[lane];
       const int i = Quotient(max(at, 0), launch.columns.by_held);
-      const int own_row = i + held_rows_.begin - this->rows.begin;
-      const int own_column = at - i * pitch + held_columns_.begin - this->columns.begin;
+      const int own_row = i + held_rows.begin - this->rows.begin;
+      const int own_column = at - i * pitch + held_columns.begin - this->columns.begin;
       const int own_plane = found_plane[lane] - this->planes.begin;
       if (found[lane] != kNone &&
           (!kVolume ||
@@ -161,22 +173,28 @@ class WindowInput : public WindowTile<T, kChannels> {
     }
   }
 
-  template <typename Number>
-  __device__ __forceinline__ static void LoadAll(const Number* from, Number (&to)[kGroup]) {
-    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
-#pragma unroll
-    for (int lane = 0; lane < kGroup; lane += kOnce) {
-      LoadAtOnce<kOnce>(from + lane, to + lane);
-    }
-  }
-
- private:
   /// The first and last position of a window along an axis, from the first that is held on; the
   /// last is before the first where it has none.
   struct Tap {
     int first;
     int last;
   };
+
+  [[nodiscard]] __device__ __forceinline__ static Tap
+  TapOf(const TileAxis& axis, const TileRange& range, const HeldRange& held, int window) {
+    const int begin = range.begin + range.window_begin + window * axis.stride - held.begin;
+    Tap tap = {begin, begin + axis.span - 1};
+    if (axis.dilation == 1) {
+      return {max(tap.first, 0), min(tap.last, held.count - 1)};
+    }
+    while (tap.first < 0) {
+      tap.first += axis.dilation;
+    }
+    while (tap.last >= held.count) {
+      tap.last -= axis.dilation;
+    }
+    return tap;
+  }
 
   /// Where the first element that is held of a plane is in shared memory.
   [[nodiscard]] __device__ __forceinline__ const T* InputOf(int plane) const {
@@ -186,6 +204,19 @@ class WindowInput : public WindowTile<T, kChannels> {
     return input_;
   }
 
+  template <typename Number>
+  __device__ __forceinline__ static void LoadAll(const Number* from, Number (&to)[kGroup]) {
+    constexpr int kOnce = kGroup < kVectorLength<Number> ? kGroup : kVectorLength<Number>;
+#pragma unroll
+    for (int lane = 0; lane < kGroup; lane += kOnce) {
+      LoadAtOnce<kOnce>(from + lane, to + lane);
+    }
+  }
+
+  HeldRange held_rows = {};
+  HeldRange held_columns = {};
+
+ private:
   /// Notes which plane what is newly found is in.
   __device__ __forceinline__ static void
   NotePlane(int plane, int (&found)[kGroup], int (&found_plane)[kGroup]) {
@@ -266,22 +297,6 @@ class WindowInput : public WindowTile<T, kChannels> {
     }
   }
 
-  [[nodiscard]] __device__ __forceinline__ static Tap
-  TapOf(const TileAxis& axis, const TileRange& range, const HeldRange& held, int window) {
-    const int begin = range.begin + range.window_begin + window * axis.stride - held.begin;
-    Tap tap = {begin, begin + axis.span - 1};
-    if (axis.dilation == 1) {
-      return {max(tap.first, 0), min(tap.last, held.count - 1)};
-    }
-    while (tap.first < 0) {
-      tap.first += axis.dilation;
-    }
-    while (tap.last >= held.count) {
-      tap.last -= axis.dilation;
-    }
-    return tap;
-  }
-
   __device__ __forceinline__ void FindLastNans(
       const T* from,
       const Tap& row,
@@ -313,8 +328,6 @@ class WindowInput : public WindowTile<T, kChannels> {
   int input_base_ = 0;
   int met_plane_ = 0;
   int met_slot_ = 0;
-  HeldRange held_rows_ = {};
-  HeldRange held_columns_ = {};
 };
 
 }  // namespace gradsmith::cuda

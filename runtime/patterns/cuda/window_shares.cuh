@@ -102,22 +102,6 @@ class WindowShares : public WindowTile<T, kChannels> {
     return (channel * this->launch.rows.windows + row) * this->launch.pitch + column;
   }
 
-  /// Calls visit(number, first, step) so that a block's threads together visit all numbers below
-  /// `width` in each line: each thread those lines that follow `first` by steps.
-  template <typename Visit>
-  __device__ __forceinline__ static void
-  ForEachInLines(int width, const Divisor& by_width, const Visit& visit) {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int step = width < kTileThreads ? Quotient(kTileThreads, by_width) : 1;
-    const int first = width < kTileThreads ? Quotient(thread, by_width) : 0;
-    if (first < step) {
-#pragma unroll 1
-      for (int number = thread - first * width; number < width; number += kTileThreads) {
-        visit(number, first, step);
-      }
-    }
-  }
-
   __device__ __forceinline__ void LoadShares(const A* row_counts, const A* column_counts) const {
     const T* const from = static_cast<const T*>(this->launch.task.tensors[0]) +
                           Base::WindowsOffset(0, kChannels ? this->planes.window : 0);
@@ -149,7 +133,7 @@ class WindowShares : public WindowTile<T, kChannels> {
     const TilesLaunch& launch = this->launch;
     const int width = launch.columns.windows;
     const int lines = (this->channels - 1) * launch.rows.windows + this->rows.windows;
-    ForEachInLines(width, launch.columns.by_windows, [&](int column, int first, int step) {
+    Base::ForEachInLines(width, launch.columns.by_windows, [&](int column, int first, int step) {
       if (column >= this->columns.windows) {
         return;
       }
@@ -187,7 +171,7 @@ class WindowShares : public WindowTile<T, kChannels> {
     const int lines = (this->channels - 1) * launch.rows.windows + this->rows.windows;
     const std::int64_t plane_size = std::int64_t{launch.rows.output} * launch.columns.output;
     const Division first_plane = Divide(this->channel, launch.planes.input);
-    ForEachInLines(
+    Base::ForEachInLines(
         launch.columns.windows, launch.columns.by_windows, [&](int column, int first, int step) {
 #pragma unroll 1
           for (int line = first; column < this->columns.windows && line < lines; line += step) {
@@ -273,7 +257,7 @@ class WindowShares : public WindowTile<T, kChannels> {
         kChannels ? this->rows.count : (this->channels - 1) * launch.rows.tile + this->rows.count;
     const A* const kept = this->template Shared<A>(launch.values_at);
     A* const sums = this->template Shared<A>(launch.input_at);
-    ForEachInLines(line_size / kAtOnce, launch.by_line, [&](int vector, int first, int step) {
+    Base::ForEachInLines(line_size / kAtOnce, launch.by_line, [&](int vector, int first, int step) {
 #pragma unroll 1
       for (int line = first; line < lines; line += step) {
         const int channel =
@@ -314,7 +298,7 @@ class WindowShares : public WindowTile<T, kChannels> {
       const HoldingRange* column_holding) const {
     const int lines = (this->channels - 1) * this->launch.rows.tile + this->rows.count;
     A* const sums = this->sums() + Base::SumsShift(kOutput, 0);
-    ForEachInLines(
+    Base::ForEachInLines(
         this->launch.columns.tile, this->launch.columns.by_tile,
         [&](int column, int first, int step) {
           if (column >= this->columns.count) {

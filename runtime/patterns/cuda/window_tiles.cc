@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "core/tiles.h"
 #include "core/window.h"
@@ -27,6 +28,10 @@ constexpr std::int64_t kVolumeBytes = 44 << 10;
 constexpr std::int64_t kMostPadding = 16;
 /// A GPU is busy with as many blocks as this.
 constexpr std::int64_t kManyBlocks = 1024;
+/// So many times as many are done at nearly the same time; and at least so many planes for one that
+/// tiles have in common are worth it.
+constexpr std::int64_t kWaves = 4;
+constexpr std::int64_t kSharedRate = 4;
 /// Taps of a window among which one thread looks for an element.
 constexpr std::int64_t kMostTaps = 64;
 
@@ -62,6 +67,129 @@ TileAxis AxisOf(const WindowAxis& windows) {
   Cut(windows.input, &axis);
   return axis;
 }
+
+/// CutWindows sets how many windows a tile has along an axis.
+void CutWindows(std::int64_t tile, TileAxis* axis) {
+  axis->tiles = static_cast<int>(CeilDivide(axis->output, tile));
+  axis->tile = static_cast<int>(CeilDivide(axis->output, axis->tiles));
+  axis->windows = axis->tile;
+  axis->held = axis->input;
+  if (axis->tiles > 1) {
+    axis->held = static_cast<int>(std::min<std::int64_t>(
+        (std::int64_t{axis->windows - 1} * axis->stride) + axis->span, axis->input));
+  }
+}
+
+void FillDivisorsOf(TileAxis* axis) {
+  axis->by_stride = DivisorOf(axis->stride);
+  axis->by_tiles = DivisorOf(axis->tiles);
+  axis->by_tile = DivisorOf(axis->tile);
+  axis->by_windows = DivisorOf(axis->windows);
+  axis->by_held = DivisorOf(axis->held);
+  axis->by_cells = DivisorOf(axis->cells);
+}
+
+/// ReducedTiler finds the tiles of windows of a reduction.
+class ReducedTiler {
+ public:
+  ReducedTiler(const OpTask& task, const WindowsTask& windows)
+      : element_(static_cast<std::int64_t>(SizeOf(task.lead().type))) {
+    launch_.task = windows;
+    for (const auto& [axis, given] :
+         {std::pair(&launch_.planes, 0), {&launch_.rows, 1}, {&launch_.columns, 2}}) {
+      *axis = AxisOf(windows.axes[given]);
+      CutWindows(axis->output, axis);
+    }
+    launch_.channels = windows.channels * windows.batch;
+    launch_.elements = windows.places.channel;
+    launch_.input_planes = launch_.planes.input;
+    launch_.window_planes = launch_.planes.output;
+    launch_.ring = std::min(launch_.planes.span, launch_.planes.input);
+  }
+
+  std::optional<WindowTiles> Find() {
+    const bool fits =
+        Fits() || CutAxis(&launch_.rows) ||
+        (launch_.rows.input == 1 && launch_.rows.output == 1 && CutAxis(&launch_.columns));
+    if (!fits) {
+      return std::nullopt;
+    }
+    JoinChannels();
+    CutPlanes();
+    launch_.channel_tiles = static_cast<int>(CeilDivide(launch_.channels, launch_.tile_channels));
+    if (Blocks() > std::numeric_limits<int>::max()) {
+      return std::nullopt;
+    }
+    for (TileAxis* axis : {&launch_.planes, &launch_.rows, &launch_.columns}) {
+      FillDivisorsOf(axis);
+    }
+    launch_.by_plane = DivisorOf(std::int64_t{launch_.rows.held} * launch_.columns.held);
+    launch_.plane_input = static_cast<int>(PlaneBytes() / element_);
+    return WindowTiles{launch_, Blocks(), static_cast<unsigned>(launch_.ring * PlaneBytes())};
+  }
+
+ private:
+  [[nodiscard]] std::int64_t Blocks() const {
+    return std::int64_t{launch_.planes.tiles} * launch_.rows.tiles * launch_.columns.tiles *
+           CeilDivide(launch_.channels, launch_.tile_channels);
+  }
+
+  /// What is held of a plane, which may begin within a vector.
+  [[nodiscard]] std::int64_t PlaneBytes() const {
+    const std::int64_t held =
+        std::int64_t{launch_.rows.held} * launch_.columns.held * launch_.tile_channels * element_;
+    return (CeilDivide(held, kVectorBytes) + 1) * kVectorBytes;
+  }
+
+  [[nodiscard]] bool Fits() const {
+    // First what would pass 64 bits.
+    return std::int64_t{launch_.rows.held} * launch_.columns.held <= kGoodBytes &&
+           launch_.ring <= kGoodBytes / PlaneBytes();
+  }
+
+  /// Cuts an axis into as few tiles as fit.
+  bool CutAxis(TileAxis* axis) {
+    std::int64_t least = 1;
+    for (std::int64_t most = axis->output; least < most;) {
+      const std::int64_t middle = least + ((most - least + 1) / 2);
+      CutWindows(middle, axis);
+      if (Fits()) {
+        least = middle;
+      } else {
+        most = middle - 1;
+      }
+    }
+    CutWindows(least, axis);
+    return Fits();
+  }
+
+  /// Has tiles of one plane each take several channels, as long as there are many.
+  void JoinChannels() {
+    const bool is_whole = launch_.planes.input == 1 && launch_.planes.output == 1 &&
+                          launch_.rows.tiles == 1 && launch_.columns.tiles == 1;
+    const std::int64_t most = is_whole ? launch_.channels / kManyBlocks : 1;
+    while (launch_.tile_channels < most) {
+      ++launch_.tile_channels;
+      if (!Fits()) {
+        --launch_.tile_channels;
+        break;
+      }
+    }
+  }
+
+  /// Cuts windows of several planes where there are few tiles: neighbours hold planes in common.
+  void CutPlanes() {
+    const TileAxis& planes = launch_.planes;
+    const std::int64_t shared = std::max(planes.span - planes.stride, 0);
+    const std::int64_t few = CeilDivide(kSharedRate * shared, planes.stride) + 1;
+    const std::int64_t tiles = std::min(
+        CeilDivide(kWaves * kManyBlocks, Blocks()), CeilDivide(std::int64_t{planes.output}, few));
+    CutWindows(CeilDivide(std::int64_t{planes.output}, tiles), &launch_.planes);
+  }
+
+  std::int64_t element_;
+  TilesLaunch launch_;
+};
 
 /// Tiler finds the tiles of a task.
 class Tiler {
@@ -286,12 +414,7 @@ class Tiler {
 
   void FillDivisors() {
     for (TileAxis* axis : {&launch_.planes, &launch_.rows, &launch_.columns}) {
-      axis->by_stride = DivisorOf(axis->stride);
-      axis->by_tiles = DivisorOf(axis->tiles);
-      axis->by_tile = DivisorOf(axis->tile);
-      axis->by_windows = DivisorOf(axis->windows);
-      axis->by_held = DivisorOf(axis->held);
-      axis->by_cells = DivisorOf(axis->cells);
+      FillDivisorsOf(axis);
     }
     launch_.by_channel_tiles = DivisorOf(launch_.channel_tiles);
     launch_.by_channels = DivisorOf(launch_.tile_channels);
@@ -313,7 +436,18 @@ class Tiler {
   TilesLaunch launch_;
 };
 
+/// Whether there are elements and windows, and few enough in a channel.
+bool HasAll(const WindowsTask& windows) {
+  return internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/false)) > 0 &&
+         internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/true)) > 0 &&
+         windows.places.channel <= kMostWindowPositions;
+}
+
 }  // namespace
+
+std::optional<WindowTiles> MakeReducedTiles(const OpTask& task, const WindowsTask& windows) {
+  return HasAll(windows) ? ReducedTiler(task, windows).Find() : std::nullopt;
+}
 
 std::optional<WindowTiles> MakeWindowTiles(
     const WindowsKind& kind,
@@ -324,14 +458,10 @@ std::optional<WindowTiles> MakeWindowTiles(
   const WindowAxis& depth = windows.axes[0];
   const WindowAxis& rows = windows.axes[1];
   const WindowAxis& columns = windows.axes[2];
-  const bool has_all =
-      internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/false)) > 0 &&
-      internal::SiteTotal(internal::SiteCounts(windows, /*of_output=*/true)) > 0;
   const bool is_found = !kind.reads_input || depth.size <= kMostTaps / rows.size / columns.size;
   // Of several windows in the one plane that there is, some may not hold it.
   const bool is_shared = !windows.is_dilated && (depth.input > 1 || HasOnePlane(windows));
-  if (!kind.gathers || !has_all || windows.places.channel > kMostWindowPositions ||
-      (kind.shares() && !is_shared) || !is_found) {
+  if (!HasAll(windows) || (kind.shares() && !is_shared) || !is_found) {
     return std::nullopt;
   }
   return Tiler(kind, task, windows, column_major, channels_last).Find();

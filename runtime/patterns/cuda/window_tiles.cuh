@@ -49,6 +49,14 @@ __device__ __forceinline__ TileRange RangeOf(const TileAxis& axis, int tile) {
   return range;
 }
 
+/// The same of a tile of windows, whose positions are all: `tile` counts windows.
+__device__ __forceinline__ TileRange RangeOfWindows(const TileAxis& axis, int tile) {
+  const int window = tile * axis.tile;
+  return {
+      0, axis.input, window, min(axis.tile, axis.output - window),
+      window * axis.stride - axis.pad_begin};
+}
+
 /// The positions that a tile's windows hold: the first, and how many.
 struct HeldRange {
   int begin;
@@ -90,6 +98,12 @@ class WindowTile {
   static constexpr int kVector = kVectorLength<T>;
 
   __device__ __forceinline__ WindowTile(const TilesLaunch& given, void* shared)
+      : WindowTile(given, shared, &RangeOf) {}
+
+  /// range_of(axis, tile) tells the range of a tile along an axis.
+  template <typename Range>
+  __device__ __forceinline__
+  WindowTile(const TilesLaunch& given, void* shared, const Range& range_of)
       : launch(given), memory(static_cast<unsigned char*>(shared)) {
     int rest = static_cast<int>(blockIdx.x);
     const auto tile_along = [&](int tiles, const Divisor& by_tiles) {
@@ -102,10 +116,10 @@ class WindowTile {
       const int tile = tile_along(launch.channel_tiles, launch.by_channel_tiles);
       channel = std::int64_t{tile} * launch.tile_channels;
     }
-    columns = RangeOf(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
-    rows = RangeOf(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));
+    columns = range_of(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
+    rows = range_of(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));
     if (!launch.folds_planes) {
-      planes = RangeOf(launch.planes, tile_along(launch.planes.tiles, launch.planes.by_tiles));
+      planes = range_of(launch.planes, tile_along(launch.planes.tiles, launch.planes.by_tiles));
     }
     if constexpr (kChannels) {
       batch = rest;
@@ -305,6 +319,22 @@ class WindowTile {
       vector.values[lane] = Convert<T>(values[lane]);
     }
     StoreVector(to, vector);
+  }
+
+  /// Calls visit(number, first, step) so that a block's threads together visit all numbers below
+  /// `width` in each line: each thread those lines that follow `first` by steps.
+  template <typename Visit>
+  __device__ __forceinline__ static void
+  ForEachInLines(int width, const Divisor& by_width, const Visit& visit) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int step = width < kTileThreads ? Quotient(kTileThreads, by_width) : 1;
+    const int first = width < kTileThreads ? Quotient(thread, by_width) : 0;
+    if (first < step) {
+#pragma unroll 1
+      for (int number = thread - first * width; number < width; number += kTileThreads) {
+        visit(number, first, step);
+      }
+    }
   }
 
   const TilesLaunch& launch;

@@ -28,6 +28,12 @@ std::optional<WindowTiles> MakeWindowTiles(
     bool column_major,
     bool channels_last);
 
+/// MakeReducedTiles cuts a reduction of contiguous tensors into tiles of windows. Nothing where
+/// tiles do not serve.
+std::optional<WindowTiles> MakeReducedTiles(
+    const OpTask& task,
+    const internal::WindowsTask& windows);
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_WINDOW_TILES_H_

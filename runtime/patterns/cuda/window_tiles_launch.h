@@ -42,7 +42,8 @@ struct TileAxis {
   int cells = 1;
 };
 
-/// TilesLaunch is a gather by tiles of some channels, rows and columns of the input, a block each.
+/// TilesLaunch is a gather by tiles of some channels, rows and columns of the input, or a reduction
+/// by tiles of windows, a block each.
 /// The columns are the task's last axis, the rows that before and the planes its first. Where the
 /// input has several planes, blocks go from one to the next: a tile keeps `ring` of them at a time.
 struct TilesLaunch {
@@ -82,6 +83,8 @@ struct TilesLaunch {
   int plane_input = 0;
   /// What the index of an element is divided by after `by_minor`.
   Divisor by_middle = {};
+  /// What of a plane tiles of windows hold at most.
+  Divisor by_plane = {};
 };
 
 }  // namespace gradsmith::cuda

@@ -81,7 +81,11 @@ bool HasChannels(const OpTask& task, const WindowsTask& windows, int elements) {
 /// Whether all tensors are aligned, and contiguous with the spatial axes last.
 bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTask& windows) {
   for (int t = 0; t < task.operands(); ++t) {
-    const bool is_over_input = t == task.operands() - 1 || (kind.reads_input && t == 1);
+    if (!task.tensors[t].present) {
+      continue;
+    }
+    const bool is_over_input =
+        kind.gathers ? t == task.operands() - 1 || (kind.reads_input && t == 1) : t == 0;
     const PerDim<std::int64_t> counts = internal::SiteCounts(windows, !is_over_input);
     const PerDim<std::int64_t>& strides = windows.strides[t];
     std::int64_t step = 1;
@@ -318,11 +322,14 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   }
   const int elements = ElementsOfVector(task.lead().type);
   const bool channels_last = HasChannels(task, windows, elements);
-  if (kind.has_tiles && (channels_last || AreContiguous(kind, task, windows))) {
+  const bool are_in_order = channels_last ? kind.gathers : AreContiguous(kind, task, windows);
+  if (kind.has_tiles && are_in_order) {
     const bool is_flat = !channels_last && !geometry.column_major && IsWhole(windows);
-    if (const auto tiles = MakeWindowTiles(
-            kind, task, is_flat ? AlongOneAxis(windows) : windows, geometry.column_major,
-            channels_last)) {
+    const WindowsTask flat = is_flat ? AlongOneAxis(windows) : windows;
+    const auto tiles = kind.gathers
+                           ? MakeWindowTiles(kind, task, flat, geometry.column_major, channels_last)
+                           : MakeReducedTiles(task, flat);
+    if (tiles) {
       const WindowsForm of_planes =
           channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
       const WindowsForm of_volumes =

@@ -6,6 +6,7 @@
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
 #include "patterns/cuda/window_givers.cuh"
+#include "patterns/cuda/window_reducer.cuh"
 #include "patterns/cuda/window_shares.cuh"
 #include "patterns/cuda/windows_launch.h"
 #include "patterns/windows_walk.h"
@@ -113,6 +114,7 @@ inline constexpr int kTileBlocks = 4;
 inline constexpr int kTileBlocks = 6;
 #endif
 inline constexpr int kVolumeBlocks = 4;
+inline constexpr int kReducingBlocks = 4;
 
 template <typename Functor, typename T, bool kChannels, bool kVolume>
 __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
@@ -122,6 +124,12 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   } else {
     WindowShares<Functor, T, kChannels>(launch, shared).Run();
   }
+}
+
+template <typename Functor, typename T>
+__device__ __forceinline__ void ReduceByTiles(const TilesLaunch& launch) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  WindowReducer<Functor, T>(launch, shared).Run();
 }
 
 }  // namespace gradsmith::cuda
@@ -173,6 +181,16 @@ __device__ __forceinline__ void GatherByTiles(const TilesLaunch& launch) {
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f64, double) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, f16, __half) \
   GRADSMITH_GATHER_WINDOWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+
+/// Defines those by tiles of a reduction, whose functor also takes the elements of windows in order
+/// (Begin, TakeNext).
+#define GRADSMITH_REDUCED_TILES_KERNEL(name, Functor, suffix, T) \
+  GRADSMITH_WINDOW_TILES_KERNEL(tiles, name, suffix, kReducingBlocks, ReduceByTiles<Functor, T>)
+#define GRADSMITH_REDUCED_TILES_KERNELS(name, Functor)       \
+  GRADSMITH_REDUCED_TILES_KERNEL(name, Functor, f32, float)  \
+  GRADSMITH_REDUCED_TILES_KERNEL(name, Functor, f64, double) \
+  GRADSMITH_REDUCED_TILES_KERNEL(name, Functor, f16, __half) \
+  GRADSMITH_REDUCED_TILES_KERNEL(name, Functor, bf16, __nv_bfloat16)
 
 /// Defines those by tiles of volumes, of a gather whose windows each give to one element.
 #define GRADSMITH_VOLUME_KERNELS(name, Functor)           \

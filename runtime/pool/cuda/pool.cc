@@ -54,8 +54,11 @@ constexpr OpInfo kGlobalAveragePoolGrad = {
     .operands = kAveragePoolGradOperands,
     .inputs = 1};
 
-constexpr WindowsKind kMaxPoolKind = {.kernels = "MaxPool", .has_whole = true};
-constexpr WindowsKind kAveragePoolKind = {.kernels = "AveragePool", .has_whole = true};
+constexpr WindowsKind kMaxPoolKind = {.kernels = "MaxPool", .has_whole = true, .has_tiles = true};
+constexpr WindowsKind kAveragePoolKind = {
+    .kernels = "AveragePool",
+    .has_whole = true,
+    .has_tiles = true};
 constexpr WindowsKind kMaxPoolGradKind = {
     .kernels = "MaxPoolGrad",
     .gathers = true,
