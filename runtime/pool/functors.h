@@ -39,8 +39,8 @@ struct MaxPoolWindow {
     }
   }
   /// Whichever comes first in the window, indices tell.
-  template <typename A>
-  GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void Merge(const State<A, Place>& other, State<A, Place>* state) {
     const bool is_later = other.place > state->place;
     const bool is_nan = internal::IsNan(state->best);
     const bool replaces =
@@ -79,8 +79,8 @@ struct AveragePoolWindow {
   GRADSMITH_WINDOWS static void Take(A x, std::int64_t /*place*/, State<A>* state) {
     state->sum += x;
   }
-  template <typename A>
-  GRADSMITH_WINDOWS static void Merge(const State<A>& other, State<A>* state) {
+  template <typename A, typename Place>
+  GRADSMITH_WINDOWS static void Merge(const State<A, Place>& other, State<A, Place>* state) {
     state->sum += other.sum;
   }
   template <typename A, typename Place>

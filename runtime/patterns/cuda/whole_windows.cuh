@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/ptx.cuh"
 #include "patterns/cuda/windows.cuh"
 
 /// The form `whole` of the kernels of the pattern `windows`: one window holds all of a channel, as
@@ -21,14 +22,15 @@ struct WholePart {
   int next;
 };
 
-__device__ __forceinline__ WholePart WholePartOf(const WholeLaunch& launch) {
+/// The channel is the first of `lanes` neighbours.
+__device__ __forceinline__ WholePart WholePartOf(const WholeLaunch& launch, int lanes) {
   const int thread = static_cast<int>(threadIdx.x);
   const int channels = kWindowsThreads / launch.sharing;
   const int of_block = launch.channels_first ? thread & (channels - 1) : thread / launch.sharing;
   const std::int64_t number = std::int64_t{blockIdx.x} * channels + of_block;
-  const Division division = Divide(number, launch.task.channels);
+  const Division division = Divide(number, launch.task.channels / lanes);
   return {
-      division.quotient, division.remainder, number < launch.channels,
+      division.quotient, division.remainder * lanes, number < launch.channels,
       launch.channels_first ? thread / channels : thread & (launch.sharing - 1),
       launch.channels_first ? channels : 1};
 }
@@ -43,7 +45,11 @@ MergeWhole(const WholeLaunch& launch, const WholePart& part, const State& own) {
   const int thread = static_cast<int>(threadIdx.x);
   states[thread] = own;
   for (int half = launch.sharing / 2; half > 0; half /= 2) {
-    __syncthreads();
+    if (2 * half * part.next > 32) {
+      __syncthreads();
+    } else {
+      SynchronizeWarp();
+    }
     if (part.member < half) {
       State merged = states[thread];
       Functor::Merge(states[thread + half * part.next], &merged);
@@ -54,8 +60,8 @@ MergeWhole(const WholeLaunch& launch, const WholePart& part, const State& own) {
   return states[thread - part.member * part.next];
 }
 
-/// Calls visit(value, index) with a thread's elements of a channel of the input, from `begin` on
-/// and before `end`.
+/// Calls visit(value, index) with a thread's elements of a channel of the input, or vectors of
+/// these, from `begin` on and before `end`.
 template <typename A, typename T, typename Visit>
 __device__ __forceinline__ void ForEachOfWhole(
     const WholeLaunch& launch,
@@ -69,26 +75,45 @@ __device__ __forceinline__ void ForEachOfWhole(
     return;
   }
   const T* from = input + part.batch * strides.batch + part.channel * strides.channel;
+  if (launch.has_vectors) {
+    constexpr int kLanes = kVectorLength<T>;
+#pragma unroll 4
+    for (std::int64_t i = begin; i < end; i += launch.sharing) {
+      const Vector<T> vector = LoadVector(from + i * kLanes);
+#pragma unroll
+      for (int lane = 0; lane < kLanes; ++lane) {
+        visit(Convert<A>(vector.values[lane]), i * kLanes + lane);
+      }
+    }
+    return;
+  }
 #pragma unroll 4
   for (std::int64_t i = begin; i < end; i += launch.sharing) {
     visit(Convert<A>(from[i * launch.step]), i);
   }
 }
 
+/// How many elements, or vectors of these, threads go through.
+template <typename T>
+__device__ __forceinline__ std::int64_t CountOfWhole(const WholeLaunch& launch) {
+  return launch.has_vectors ? launch.size / kVectorLength<T> : launch.size;
+}
+
 template <typename Functor, typename T>
 __device__ __forceinline__ void ReduceWhole(const WholeLaunch& launch) {
   using A = Accumulator<T>;
   const internal::WindowsTask& task = launch.task;
-  const WholePart part = WholePartOf(launch);
+  const WholePart part = WholePartOf(launch, 1);
+  const std::int64_t count = CountOfWhole<T>(launch);
   typename Functor::template State<A> state;
   const std::int64_t place = part.batch * task.places.batch + part.channel * task.places.channel;
   const std::int64_t run = launch.run * launch.sharing;
 #pragma unroll 1
-  for (std::int64_t first = part.member; first < launch.size; first += run) {
+  for (std::int64_t first = part.member; first < count; first += run) {
     typename Functor::template State<A> of_run;
     ForEachOfWhole<A>(
         launch, part, static_cast<const T*>(task.tensors[0]), task.strides[0], first,
-        min(first + run, launch.size),
+        min(first + run, count),
         [&](A x, std::int64_t i) { Functor::Take(x, place + i, &of_run); });
     Functor::Merge(of_run, &state);
   }
@@ -113,7 +138,8 @@ template <typename Functor, typename T>
 __device__ __forceinline__ void PickWhole(const WholeLaunch& launch) {
   using A = Accumulator<T>;
   const internal::WindowsTask& task = launch.task;
-  const WholePart part = WholePartOf(launch);
+  const WholePart part = WholePartOf(launch, 1);
+  const std::int64_t count = CountOfWhole<T>(launch);
   const internal::Site<int> site = {part.batch, part.channel, {0, 0, 0}};
   A dy = 0;
   A key = 0;
@@ -125,14 +151,30 @@ __device__ __forceinline__ void PickWhole(const WholeLaunch& launch) {
   }
   typename Functor::WholeState state;
   ForEachOfWhole<A>(
-      launch, part, static_cast<const T*>(task.tensors[1]), task.strides[1], part.member,
-      launch.size, [&](A x, std::int64_t i) { Functor::Find(x, key, i, &state); });
+      launch, part, static_cast<const T*>(task.tensors[1]), task.strides[1], part.member, count,
+      [&](A x, std::int64_t i) { Functor::Find(x, key, i, &state); });
   state = MergeWhole<Functor>(launch, part, state);
   if (!part.exists) {
     return;
   }
   T* to = static_cast<T*>(task.tensors[Functor::kOutput]) +
           internal::OffsetOf(task.strides[Functor::kOutput], site);
+  if (launch.has_vectors) {
+    constexpr int kLanes = kVectorLength<T>;
+#pragma unroll 2
+    for (std::int64_t i = part.member; i < count; i += launch.sharing) {
+      T* const elements = to + i * kLanes;
+      Vector<T> result = task.accumulate ? LoadVector(elements) : ZeroVector<T>();
+#pragma unroll
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const A gradient = i * kLanes + lane == state.element ? dy : A{0};
+        result.values[lane] =
+            Convert<T>(task.accumulate ? gradient + Convert<A>(result.values[lane]) : gradient);
+      }
+      StoreVector(elements, result);
+    }
+    return;
+  }
   for (std::int64_t i = part.member; i < launch.size; i += launch.sharing) {
     T* element = to + i * launch.output_step;
     const A gradient = i == state.element ? dy : A{0};
@@ -142,19 +184,19 @@ __device__ __forceinline__ void PickWhole(const WholeLaunch& launch) {
 
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_WHOLE_WINDOWS_KERNEL(name, suffix, ...)                        \
+#define GRADSMITH_WHOLE_WINDOWS_KERNEL(form, name, suffix, ...)                  \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kWindowsThreads) \
-      gradsmith_windows_whole_##name##_##suffix(                                 \
+      gradsmith_windows_##form##_##name##_##suffix(                              \
           const __grid_constant__ gradsmith::cuda::WholeLaunch launch) {         \
     gradsmith::cuda::__VA_ARGS__(launch);                                        \
   }
 
 /// Defines the kernels of a reduction (ReduceWhole) or of a gather (PickWhole), by the operator's
 /// name, for all floating types.
-#define GRADSMITH_WHOLE_WINDOWS_KERNELS(name, function, Functor)       \
-  GRADSMITH_WHOLE_WINDOWS_KERNEL(name, f32, function<Functor, float>)  \
-  GRADSMITH_WHOLE_WINDOWS_KERNEL(name, f64, function<Functor, double>) \
-  GRADSMITH_WHOLE_WINDOWS_KERNEL(name, f16, function<Functor, __half>) \
-  GRADSMITH_WHOLE_WINDOWS_KERNEL(name, bf16, function<Functor, __nv_bfloat16>)
+#define GRADSMITH_WHOLE_WINDOWS_KERNELS(name, function, Functor)              \
+  GRADSMITH_WHOLE_WINDOWS_KERNEL(whole, name, f32, function<Functor, float>)  \
+  GRADSMITH_WHOLE_WINDOWS_KERNEL(whole, name, f64, function<Functor, double>) \
+  GRADSMITH_WHOLE_WINDOWS_KERNEL(whole, name, f16, function<Functor, __half>) \
+  GRADSMITH_WHOLE_WINDOWS_KERNEL(whole, name, bf16, function<Functor, __nv_bfloat16>)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_WHOLE_WINDOWS_CUH_

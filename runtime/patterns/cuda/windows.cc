@@ -4,10 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/tiles.h"
 #include "core/window.h"
@@ -30,6 +32,7 @@ using internal::WindowsTask;
 /// The form in which a task is computed, which is a part of its kernel's name.
 enum class WindowsForm : std::uint8_t {
   kWhole,
+  kWholeChannels,
   kTilesOfChannels,
   kTiles,
   kVolumesOfChannels,
@@ -55,27 +58,45 @@ WindowsGeometry GeometryOf(const OpTask& task) {
   return geometry;
 }
 
-/// Whether 16 bytes of neighbouring channels lie whole in a tensor.
-bool HasVectors(const TensorRef& tensor, const PerDim<std::int64_t>& strides, int elements) {
-  if (strides.channel != 1 || AlignmentClass(tensor.data, tensor.type) != kVectorBytes) {
-    return false;
-  }
-  const std::array<std::int64_t, 4> others = {
-      strides.batch, strides.axes[0], strides.axes[1], strides.axes[2]};
-  return std::ranges::all_of(others, [&](std::int64_t stride) { return stride % elements == 0; });
+/// How many positions along each dim the t-th tensor of a task has.
+PerDim<std::int64_t>
+CountsOf(const WindowsKind& kind, const OpTask& task, const WindowsTask& windows, int t) {
+  const bool is_over_input =
+      kind.gathers ? t == task.operands() - 1 || (kind.reads_input && t == 1) : t == 0;
+  return internal::SiteCounts(windows, /*of_output=*/!is_over_input);
+}
+
+/// Whether 16 bytes of neighbours along a dim, which have the stride 1, lie whole in a tensor where
+/// the other dims have these counts and strides.
+bool HasVectors(
+    const TensorRef& tensor,
+    int elements,
+    std::initializer_list<std::pair<std::int64_t, std::int64_t>> others) {
+  return AlignmentClass(tensor.data, tensor.type) == kVectorBytes &&
+         std::ranges::all_of(
+             others, [&](const auto& dim) { return dim.first == 1 || dim.second % elements == 0; });
 }
 
 /// Whether all tensors have vectors along the channels.
-bool HasChannels(const OpTask& task, const WindowsTask& windows, int elements) {
-  if (windows.channels % elements != 0) {
-    return false;
-  }
+bool HasChannels(
+    const WindowsKind& kind,
+    const OpTask& task,
+    const WindowsTask& windows,
+    int elements) {
   for (int t = 0; t < task.operands(); ++t) {
-    if (task.tensors[t].present && !HasVectors(task.tensors[t], windows.strides[t], elements)) {
+    const PerDim<std::int64_t>& strides = windows.strides[t];
+    const PerDim<std::int64_t> counts = CountsOf(kind, task, windows, t);
+    if (task.tensors[t].present &&
+        (strides.channel != 1 || !HasVectors(
+                                     task.tensors[t], elements,
+                                     {{counts.batch, strides.batch},
+                                      {counts.axes[0], strides.axes[0]},
+                                      {counts.axes[1], strides.axes[1]},
+                                      {counts.axes[2], strides.axes[2]}}))) {
       return false;
     }
   }
-  return true;
+  return windows.channels % elements == 0;
 }
 
 /// Whether all tensors are aligned, and contiguous with the spatial axes last.
@@ -84,9 +105,7 @@ bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTas
     if (!task.tensors[t].present) {
       continue;
     }
-    const bool is_over_input =
-        kind.gathers ? t == task.operands() - 1 || (kind.reads_input && t == 1) : t == 0;
-    const PerDim<std::int64_t> counts = internal::SiteCounts(windows, !is_over_input);
+    const PerDim<std::int64_t> counts = CountsOf(kind, task, windows, t);
     const PerDim<std::int64_t>& strides = windows.strides[t];
     std::int64_t step = 1;
     bool is_contiguous = AlignmentClass(task.tensors[t].data, task.tensors[t].type) == kVectorBytes;
@@ -107,9 +126,9 @@ bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTas
 }
 
 std::string KernelName(WindowsForm form, const WindowsKind& kind, const OpTask& task) {
-  constexpr std::array<std::string_view, 7> kForms = {
-      "whole",   "tiles_of_channels", "tiles",   "volumes_of_channels",
-      "volumes", "channels",          "elements"};
+  constexpr std::array<std::string_view, 8> kForms = {
+      "whole",   "whole_channels", "tiles_of_channels", "tiles", "volumes_of_channels",
+      "volumes", "channels",       "elements"};
   return "gradsmith_windows_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
          std::string(kind.kernels) + "_" + std::string(KernelSuffix(task.lead().type));
 }
@@ -166,6 +185,26 @@ int SharingOf(std::int64_t size, bool channels_first) {
   return static_cast<int>(sharing);
 }
 
+/// The same of threads that have vectors of neighbours, of which a channel has so many.
+int SharingOfVectors(std::int64_t vectors) {
+  constexpr std::int64_t kVectors = 4;
+  std::int64_t sharing = 4;
+  while (sharing < kWindowsThreads && sharing * kVectors < vectors) {
+    sharing *= 2;
+  }
+  return static_cast<int>(sharing);
+}
+
+/// The same where each has a vector of channels, four of which follow each other in a block.
+int SharingOfChannels(std::int64_t size) {
+  constexpr std::int64_t kElements = 8;
+  std::int64_t sharing = 1;
+  while (sharing < kWindowsThreads / 4 && sharing * kElements < size) {
+    sharing *= 2;
+  }
+  return static_cast<int>(sharing);
+}
+
 /// Returns how many of a thread's elements are reduced at a time: all of a few, and of many about
 /// as many as there are such runs.
 std::int64_t RunOf(std::int64_t size, std::int64_t sharing) {
@@ -176,14 +215,30 @@ std::int64_t RunOf(std::int64_t size, std::int64_t sharing) {
   return run;
 }
 
+/// Whether all tensors over the input have vectors of a channel's neighbours.
+bool HasVectorsOfElements(
+    const WindowsKind& kind,
+    const OpTask& task,
+    const WindowsTask& windows,
+    const WholeLaunch& launch,
+    int elements) {
+  const int input = kind.gathers ? 1 : 0;
+  const int output = kind.gathers ? task.operands() - 1 : 0;
+  return launch.step == 1 && (!kind.gathers || launch.output_step == 1) &&
+         launch.size % elements == 0 && std::ranges::all_of(std::array{input, output}, [&](int t) {
+           return HasVectors(
+               task.tensors[t], elements,
+               {{windows.batch, windows.strides[t].batch},
+                {windows.channels, windows.strides[t].channel}});
+         });
+}
+
 /// Nothing where the form `whole` does not serve.
 std::optional<WholeLaunch> MakeWholeLaunch(
     const WindowsKind& kind,
     const OpTask& task,
     const WindowsTask& windows,
     bool column_major) {
-  // What one thread sums up soon enough.
-  const std::int64_t few = kind.gathers ? 64 : 32;
   const int input = kind.gathers ? 1 : 0;
   const std::optional<std::int64_t> step = StepOf(windows, windows.strides[input]);
   const std::optional<std::int64_t> output_step =
@@ -197,10 +252,38 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   launch.size = windows.places.channel;
   launch.step = *step;
   launch.output_step = *output_step;
-  launch.channels_first = windows.strides[input].channel < launch.step;
-  launch.sharing = SharingOf(launch.size, launch.channels_first);
+  const int elements = ElementsOfVector(task.lead().type);
+  constexpr std::int64_t kMostInChannels = std::int64_t{1} << 30;
+  if (launch.size <= kMostInChannels && HasChannels(kind, task, windows, elements)) {
+    launch.channels /= elements;
+    launch.channels_first = true;
+    launch.has_channel_vectors = true;
+    launch.sharing = SharingOfChannels(launch.size);
+  } else if (HasVectorsOfElements(kind, task, windows, launch, elements)) {
+    launch.has_vectors = true;
+    launch.sharing = SharingOfVectors(launch.size / elements);
+  } else {
+    launch.channels_first = windows.strides[input].channel < launch.step;
+    launch.sharing = SharingOf(launch.size, launch.channels_first);
+  }
   launch.run = RunOf(launch.size, launch.sharing);
-  return launch.size > few ? std::optional(launch) : std::nullopt;
+  return launch;
+}
+
+/// Whether the form `whole` is quicker than others, which may take contiguous tensors by tiles.
+bool IsWorthSharing(const WindowsKind& kind, const WholeLaunch& launch, bool has_tiles) {
+  // What one thread sums up soon enough, and what a tile has of a window.
+  constexpr std::int64_t kFew = 32;
+  constexpr std::int64_t kFewVectors = 8;
+  constexpr std::int64_t kFewOfGather = 64;
+  constexpr std::int64_t kFewInTiles = 1024;
+  if (kind.gathers) {
+    return launch.size > kFewOfGather;
+  }
+  if (launch.has_channel_vectors || launch.has_vectors) {
+    return launch.size > kFewVectors;
+  }
+  return launch.size > (has_tiles && !launch.channels_first ? kFewInTiles : kFew);
 }
 
 /// Whether kernels can count along all axes.
@@ -312,18 +395,20 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   const WindowsGeometry geometry = GeometryOf(task);
   const WindowsTask windows = internal::MakeWindowsTask(
       geometry, {task.tensors.begin(), static_cast<std::size_t>(task.operands())});
-  if (const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major)) {
+  const bool has_tiles = kind.has_tiles && AreContiguous(kind, task, windows);
+  const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major);
+  if (whole && IsWorthSharing(kind, *whole, has_tiles)) {
+    const WindowsForm form =
+        whole->has_channel_vectors ? WindowsForm::kWholeChannels : WindowsForm::kWhole;
     return PlanOf(
-        image, KernelName(WindowsForm::kWhole, kind, task), *whole,
-        ShapeOf(whole->channels * whole->sharing));
+        image, KernelName(form, kind, task), *whole, ShapeOf(whole->channels * whole->sharing));
   }
   if (Status status = CheckPositions(windows); !status.ok()) {
     return status;
   }
   const int elements = ElementsOfVector(task.lead().type);
-  const bool channels_last = HasChannels(task, windows, elements);
-  const bool are_in_order = channels_last ? kind.gathers : AreContiguous(kind, task, windows);
-  if (kind.has_tiles && are_in_order) {
+  const bool channels_last = HasChannels(kind, task, windows, elements);
+  if (channels_last ? kind.has_tiles && kind.gathers : has_tiles) {
     const bool is_flat = !channels_last && !geometry.column_major && IsWhole(windows);
     const WindowsTask flat = is_flat ? AlongOneAxis(windows) : windows;
     const auto tiles = kind.gathers

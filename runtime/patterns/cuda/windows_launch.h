@@ -47,6 +47,10 @@ struct WholeLaunch {
   std::int64_t run = 1;
   /// Whether neighbouring threads have neighbouring channels, and not neighbours of one.
   bool channels_first = false;
+  /// Whether threads go through vectors of a channel's neighbours; and whether each has a vector of
+  /// neighbouring channels, as many of which `channels` counts.
+  bool has_vectors = false;
+  bool has_channel_vectors = false;
 };
 
 }  // namespace gradsmith::cuda

@@ -1,3 +1,4 @@
+#include "patterns/cuda/whole_channels.cuh"
 #include "patterns/cuda/whole_windows.cuh"
 #include "patterns/cuda/windows.cuh"
 #include "pool/functors.h"
@@ -18,3 +19,7 @@ GRADSMITH_VOLUME_KERNELS(MaxPoolXYGrad, MaxPoolXYGradWindows)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPool, ReduceWhole, MaxPoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(AveragePool, ReduceWhole, AveragePoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPoolXYGrad, PickWhole, MaxPoolXYGradWindows)
+
+GRADSMITH_WHOLE_CHANNELS_KERNELS(MaxPool, ReduceChannels, MaxPoolWindow)
+GRADSMITH_WHOLE_CHANNELS_KERNELS(AveragePool, ReduceChannels, AveragePoolWindow)
+GRADSMITH_WHOLE_CHANNELS_KERNELS(MaxPoolXYGrad, PickChannels, MaxPoolXYGradWindows)

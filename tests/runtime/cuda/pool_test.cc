@@ -138,6 +138,17 @@ const std::vector<PoolCase>& Cases() {
       {"windows_in_pads",
        {{.kernel_shape = {2, 2, 1}, .strides = {2, 1, 1}, .pads = {4, 0, 1, 5, 3, 0}}, true},
        {1, 2, 3, 4, 5}},
+      {"whole_planes", {{.kernel_shape = {24, 36}}}, {3, 5, 24, 36}},
+      {"whole_planes_of_few_vectors", {{.kernel_shape = {4, 6}}}, {3, 5, 4, 6}},
+      {"whole_odd_planes", {{.kernel_shape = {27, 3}}}, {2, 65, 27, 3}},
+      {"whole_large_odd_planes", {{.kernel_shape = {27, 81}}}, {2, 3, 27, 81}},
+      {"misaligned_whole_planes", {{.kernel_shape = {8, 12}}}, {2, 3, 8, 12}, {}, 1},
+      {"whole_channels", {{.kernel_shape = {12, 9}}}, {3, 24, 12, 9}, Layout::kChannelsLast},
+      {"whole_channels_of_volumes",
+       {{.kernel_shape = {3, 12, 18}}},
+       {2, 40, 3, 12, 18},
+       Layout::kChannelsLast},
+      {"whole_odd_channels", {{.kernel_shape = {9, 12}}}, {3, 5, 9, 12}, Layout::kChannelsLast},
       {"window_of_most_planes", {{.kernel_shape = {4, 2, 2}}}, {1, 2, 5, 4, 4}},
   };
   return kCases;
