@@ -12,8 +12,8 @@ namespace gradsmith::cuda {
 /// along the channels, or one. With kVolume there are several planes of it, in a ring. The input is
 /// the tensor of the number kInput.
 template <typename T, bool kChannels, bool kVolume, int kGroup, int kInput = 1>
-class WindowInput : public WindowTile<T, kChannels> {
-  using Base = WindowTile<T, kChannels>;
+class WindowInput : public WindowTile<T, kChannels, kVolume> {
+  using Base = WindowTile<T, kChannels, kVolume>;
 
  public:
   using A = typename Base::A;

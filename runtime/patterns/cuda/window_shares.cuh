@@ -28,8 +28,8 @@ class HoldingRange {
 };
 
 template <typename Functor, typename T, bool kChannels>
-class WindowShares : public WindowTile<T, kChannels> {
-  using Base = WindowTile<T, kChannels>;
+class WindowShares : public WindowTile<T, kChannels, true> {
+  using Base = WindowTile<T, kChannels, true>;
   using A = typename Base::A;
   static constexpr int kOutput = Functor::kOutput;
   static constexpr int kAtOnce = kVectorLength<A>;

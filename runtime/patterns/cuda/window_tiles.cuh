@@ -91,7 +91,8 @@ struct TileGroup {
 
 /// WindowTile is the tile of a block. With kChannels neighbours in memory are channels, else the
 /// tile's elements are a run in memory, and so are its windows and what these hold.
-template <typename T, bool kChannels>
+/// With kPlanes it may be in one of several planes.
+template <typename T, bool kChannels, bool kPlanes>
 class WindowTile {
  public:
   using A = Accumulator<T>;
@@ -118,7 +119,7 @@ class WindowTile {
     }
     columns = range_of(launch.columns, tile_along(launch.columns.tiles, launch.columns.by_tiles));
     rows = range_of(launch.rows, tile_along(launch.rows.tiles, launch.rows.by_tiles));
-    if (!launch.folds_planes) {
+    if (kPlanes && !launch.folds_planes) {
       planes = range_of(launch.planes, tile_along(launch.planes.tiles, launch.planes.by_tiles));
     }
     if constexpr (kChannels) {
@@ -361,10 +362,12 @@ class WindowTile {
   OffsetOf(int tensor, const Extent& extent, int plane, int row, int column) const {
     if constexpr (kChannels) {
       const internal::PerDim<std::int64_t>& strides = launch.task.strides[tensor];
-      return batch * strides.batch + channel + plane * strides.axes[0] + row * strides.axes[1] +
+      const std::int64_t to_plane = kPlanes ? plane * strides.axes[0] : 0;
+      return batch * strides.batch + channel + to_plane + row * strides.axes[1] +
              column * strides.axes[2];
     }
-    return ((channel * extent.planes + plane) * extent.rows + row) * extent.columns + column;
+    const std::int64_t number = kPlanes ? channel * extent.planes + plane : channel;
+    return (number * extent.rows + row) * extent.columns + column;
   }
 };
 
