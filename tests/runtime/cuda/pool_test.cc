@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -75,6 +78,9 @@ const std::vector<PoolCase>& Cases() {
        Layout::kChannelsLast},
       {"holes", {{.kernel_shape = {2, 1}, .strides = {3, 2}, .pads = {1, 0, 0, 1}}}, {2, 3, 10, 9}},
       {"one_element", {{.kernel_shape = {1}}}, {1, 1, 1}},
+      {"one_element_of_a_volume", {{.kernel_shape = {1, 1, 1}}}, {1, 1, 1, 1, 1}},
+      {"no_volume", {{.kernel_shape = {2, 2, 2}}}, {0, 3, 4, 4, 4}},
+      {"no_channels", {{.kernel_shape = {2, 2, 2}}}, {2, 0, 4, 4, 4}, Layout::kChannelsLast},
       {"window_of_all", {{.kernel_shape = {5, 8}}}, {2, 2, 5, 8}},
       {"far_pads",
        {{.kernel_shape = {2}, .strides = {5}, .pads = {9, 9}, .dilations = {4}}},
@@ -164,12 +170,28 @@ class CudaPool : public cuda::GpuTest {
     reference::Random random("pool");
     tensor.Fill([&] { return static_cast<double>(multiple * random.Integer(-4, 4)); });
   }
+  /// Numbers of which many are equal, infinite or none.
+  static void FillWithTies(GpuTensor& tensor) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    reference::Random random("ties");
+    tensor.Fill([&] {
+      const double nan = random.Chance(0.1) ? std::nan("") : 1;
+      return random.Choice<double>({0, 0, 1, 1, nan, -kInfinity, -kInfinity, kInfinity});
+    });
+  }
   /// The kernels write nothing but elements, and the CPU's.
   static void Compare(const GpuTensor& tensor, const Status& host, const Status& gpu) {
     ASSERT_TRUE(host.ok()) << host.message();
     ASSERT_TRUE(gpu.ok()) << gpu.message();
-    EXPECT_EQ(tensor.GpuValues(), tensor.HostValues());
+    EXPECT_EQ(Comparable(tensor.GpuValues()), Comparable(tensor.HostValues()));
     EXPECT_TRUE(tensor.SurroundingsIntact());
+  }
+
+  /// NaN as a number, which is equal to itself.
+  static std::vector<double> Comparable(std::vector<double> values) {
+    std::ranges::replace_if(
+        values, [](double value) { return std::isnan(value); }, 12345.0);
+    return values;
   }
 
   /// The host's or the GPU's memory of a tensor.
@@ -177,7 +199,7 @@ class CudaPool : public cuda::GpuTest {
     return on_gpu ? tensor.GpuRef() : tensor.HostRef();
   }
 
-  void CheckMaxPool(const PoolCase& given, DataType type) const {
+  void CheckMaxPool(const PoolCase& given, DataType type, bool has_ties) const {
     GpuTensor X = Make(given, type, given.X);
     GpuTensor Y = Make(given, type, given.Y());
     GpuTensor dY = Make(given, type, given.Y());
@@ -186,6 +208,9 @@ class CudaPool : public cuda::GpuTest {
     GpuTensor indices = Make(given, DataType::kInt64, given.Y());
     Fill(X, 1);
     Fill(dY, 1);
+    if (has_ties) {
+      FillWithTies(X);
+    }
     const auto run = [&](bool on_gpu) {
       const ConstTensorRef x = RefOf(X, on_gpu);
       const ConstTensorRef dy = RefOf(dY, on_gpu);
@@ -250,7 +275,16 @@ TEST_F(CudaPool, MaxPoolAndItsGradientsGiveTheBitsOfTheCpu) {
   for (const PoolCase& given : Cases()) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
-      CheckMaxPool(given, type);
+      CheckMaxPool(given, type, /*has_ties=*/false);
+    }
+  }
+}
+
+TEST_F(CudaPool, TheFirstMaximumAndTheLastNanAreChosenAsOnTheCpu) {
+  for (const PoolCase& given : Cases()) {
+    for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
+      SCOPED_TRACE(given.name + " " + std::string(ToString(type)));
+      CheckMaxPool(given, type, /*has_ties=*/true);
     }
   }
 }
