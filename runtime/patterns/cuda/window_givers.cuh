@@ -12,8 +12,8 @@ namespace gradsmith::cuda {
 
 /// How many neighbouring windows a thread meets at once.
 template <typename Functor, typename T, bool kChannels>
-inline constexpr int kGiversAtOnce = kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4)
-                                               : (Functor::kReadsInput ? 1 : 4);
+inline constexpr int kGiversAtOnce =
+    kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4) : (Functor::kReadsInput ? 1 : 4);
 
 /// As a functor's key tells, it is the element whose index the key is, or that which equals it.
 /// With kVolume the input has several planes, and a block goes through those of windows in order.
@@ -289,8 +289,7 @@ class WindowGivers
   /// Where the sums of the elements are that equal keys.
   __device__ __forceinline__ void
   Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
-    Base::NameEqual(
-        plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);
+    Base::NameEqual(plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);
   }
 
   /// Whether a position, counted from the tile's first, is in the tile and in a window.

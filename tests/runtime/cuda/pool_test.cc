@@ -189,8 +189,7 @@ class CudaPool : public cuda::GpuTest {
 
   /// NaN as a number, which is equal to itself.
   static std::vector<double> Comparable(std::vector<double> values) {
-    std::ranges::replace_if(
-        values, [](double value) { return std::isnan(value); }, 12345.0);
+    std::ranges::replace_if(values, [](double value) { return std::isnan(value); }, 12345.0);
     return values;
   }
 
