@@ -24,13 +24,8 @@ GRADSMITH_MAP_KERNELS_OF(Sigmoid, gradsmith::generated::SigmoidFormula, f64, dou
 GRADSMITH_MAP_KERNELS_OF(
     Sigmoid,
     gradsmith::generated::SigmoidFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Sigmoid,
-    gradsmith::generated::SigmoidFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LeakyRelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyRelu, gradsmith::generated::LeakyReluFormula)
 // ops.yaml: HardSwishGrad, line 1 of the entry
@@ -39,39 +34,24 @@ GRADSMITH_MAP_KERNELS_OF(HardSwishGrad, gradsmith::generated::HardSwishGradFormu
 GRADSMITH_MAP_KERNELS_OF(
     HardSwishGrad,
     gradsmith::generated::HardSwishGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    HardSwishGrad,
-    gradsmith::generated::HardSwishGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Gelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Gelu, gradsmith::generated::GeluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Gelu, gradsmith::generated::GeluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Gelu,
     gradsmith::generated::GeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Gelu,
-    gradsmith::generated::GeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: FastGeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(FastGeluGrad, gradsmith::generated::FastGeluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(FastGeluGrad, gradsmith::generated::FastGeluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     FastGeluGrad,
     gradsmith::generated::FastGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    FastGeluGrad,
-    gradsmith::generated::FastGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)
 // ops.yaml: BitmaskDropout, line 1 of the entry
@@ -80,33 +60,26 @@ GRADSMITH_MAP_KERNELS_OF(BitmaskDropout, gradsmith::generated::BitmaskDropoutFor
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropout,
     gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    BitmaskDropout,
-    gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Softmax, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f64, double)
 GRADSMITH_ROWS_KERNELS_OF(
     Softmax,
     gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    Softmax,
-    gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceL1Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
 // ops.yaml: ReduceL2, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f16, __half)
-GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, bf16, __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceL2,
+    gradsmith::generated::ReduceL2Formula,
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceLogSumExp, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceLogSumExp, gradsmith::generated::ReduceLogSumExpFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -117,10 +90,5 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     ReduceLogSumExp,
     gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    ReduceLogSumExp,
-    gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)

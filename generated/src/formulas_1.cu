@@ -42,13 +42,8 @@ GRADSMITH_MAP_KERNELS_OF(EluGrad, gradsmith::generated::EluGradFormula, f64, dou
 GRADSMITH_MAP_KERNELS_OF(
     EluGrad,
     gradsmith::generated::EluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    EluGrad,
-    gradsmith::generated::EluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ClipGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ClipGrad, gradsmith::generated::ClipGradFormula)
 // ops.yaml: QuickGelu, line 1 of the entry
@@ -57,65 +52,40 @@ GRADSMITH_MAP_KERNELS_OF(QuickGelu, gradsmith::generated::QuickGeluFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     QuickGelu,
     gradsmith::generated::QuickGeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    QuickGelu,
-    gradsmith::generated::QuickGeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: QuickGeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(QuickGeluGrad, gradsmith::generated::QuickGeluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(QuickGeluGrad, gradsmith::generated::QuickGeluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     QuickGeluGrad,
     gradsmith::generated::QuickGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    QuickGeluGrad,
-    gradsmith::generated::QuickGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Mish, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Mish, gradsmith::generated::MishFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Mish, gradsmith::generated::MishFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Mish,
     gradsmith::generated::MishFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Mish,
-    gradsmith::generated::MishFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ErfGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(ErfGrad, gradsmith::generated::ErfGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(ErfGrad, gradsmith::generated::ErfGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     ErfGrad,
     gradsmith::generated::ErfGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    ErfGrad,
-    gradsmith::generated::ErfGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LogGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(LogGrad, gradsmith::generated::LogGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(LogGrad, gradsmith::generated::LogGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     LogGrad,
     gradsmith::generated::LogGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    LogGrad,
-    gradsmith::generated::LogGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Atan, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Atan, gradsmith::generated::AtanFormula)
 // ops.yaml: AtanGrad, line 1 of the entry
@@ -124,26 +94,16 @@ GRADSMITH_MAP_KERNELS_OF(AtanGrad, gradsmith::generated::AtanGradFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     AtanGrad,
     gradsmith::generated::AtanGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    AtanGrad,
-    gradsmith::generated::AtanGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: AsinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(AsinGrad, gradsmith::generated::AsinGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(AsinGrad, gradsmith::generated::AsinGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     AsinGrad,
     gradsmith::generated::AsinGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    AsinGrad,
-    gradsmith::generated::AsinGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Sinh, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sinh, gradsmith::generated::SinhFormula)
 // ops.yaml: CoshGrad, line 1 of the entry
@@ -156,24 +116,18 @@ GRADSMITH_MAP_KERNELS_OF(Div, gradsmith::generated::DivFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Div,
     gradsmith::generated::DivFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Div,
-    gradsmith::generated::DivFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Max, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
 // ops.yaml: SoftmaxGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxGrad,
     gradsmith::generated::SoftmaxGradFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
@@ -190,26 +144,14 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
     gradsmith::generated::LayerNormalizationFormula,
-    f16,
-    __half,
-    __half)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
     gradsmith::generated::LayerNormalizationFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    LayerNormalization,
-    gradsmith::generated::LayerNormalizationFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    LayerNormalization,
-    gradsmith::generated::LayerNormalizationFormula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
@@ -231,13 +173,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabelsGrad,
     gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyWithLabelsGrad,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
@@ -252,13 +189,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
     gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    LpNormalizationGrad,
-    gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: GroupNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalization,
@@ -273,24 +205,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalization,
     gradsmith::generated::GroupNormalizationFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    GroupNormalization,
-    gradsmith::generated::GroupNormalizationFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalization,
     gradsmith::generated::GroupNormalizationFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    GroupNormalization,
-    gradsmith::generated::GroupNormalizationFormula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalization,

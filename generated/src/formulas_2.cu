@@ -32,13 +32,8 @@ GRADSMITH_MAP_KERNELS_OF(HardSwish, gradsmith::generated::HardSwishFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     HardSwish,
     gradsmith::generated::HardSwishFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    HardSwish,
-    gradsmith::generated::HardSwishFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Clip, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Clip, gradsmith::generated::ClipFormula)
 // ops.yaml: Softsign, line 1 of the entry
@@ -47,13 +42,8 @@ GRADSMITH_MAP_KERNELS_OF(Softsign, gradsmith::generated::SoftsignFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     Softsign,
     gradsmith::generated::SoftsignFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Softsign,
-    gradsmith::generated::SoftsignFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: AbsGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(AbsGrad, gradsmith::generated::AbsGradFormula)
 // ops.yaml: AcosGrad, line 1 of the entry
@@ -62,13 +52,8 @@ GRADSMITH_MAP_KERNELS_OF(AcosGrad, gradsmith::generated::AcosGradFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     AcosGrad,
     gradsmith::generated::AcosGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    AcosGrad,
-    gradsmith::generated::AcosGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SinhGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinhGrad, gradsmith::generated::SinhGradFormula)
 // ops.yaml: Log1p, line 1 of the entry
@@ -93,28 +78,17 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasReluGrad,
     gradsmith::generated::BiasReluGradFormula,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    BiasReluGrad,
-    gradsmith::generated::BiasReluGradFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: BiasFastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     BiasFastGelu,
     gradsmith::generated::BiasFastGeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    BiasFastGelu,
-    gradsmith::generated::BiasFastGeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: BiasSiluGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasSiluGrad,
@@ -131,38 +105,33 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasSiluGrad,
     gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    BiasSiluGrad,
-    gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f64, double)
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmaxGrad,
     gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    LogSoftmaxGrad,
-    gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceMean, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f16, __half)
-GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, bf16, __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceMean,
+    gradsmith::generated::ReduceMeanFormula,
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceL1, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f16, __half)
-GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, bf16, __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceL1,
+    gradsmith::generated::ReduceL1Formula,
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad,
@@ -177,13 +146,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyLossInternalGrad,
-    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_2,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula2,
@@ -207,13 +171,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyLossInternalGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     SoftmaxCrossEntropyLossInternalGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,

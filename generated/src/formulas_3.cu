@@ -25,26 +25,16 @@ GRADSMITH_MAP_KERNELS_OF(FastGelu, gradsmith::generated::FastGeluFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     FastGelu,
     gradsmith::generated::FastGeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    FastGelu,
-    gradsmith::generated::FastGeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Celu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Celu, gradsmith::generated::CeluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Celu, gradsmith::generated::CeluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Celu,
     gradsmith::generated::CeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Celu,
-    gradsmith::generated::CeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Erf, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Erf, gradsmith::generated::ErfFormula)
 // ops.yaml: Reciprocal, line 1 of the entry
@@ -53,13 +43,8 @@ GRADSMITH_MAP_KERNELS_OF(Reciprocal, gradsmith::generated::ReciprocalFormula, f6
 GRADSMITH_MAP_KERNELS_OF(
     Reciprocal,
     gradsmith::generated::ReciprocalFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Reciprocal,
-    gradsmith::generated::ReciprocalFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Abs, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Abs, gradsmith::generated::AbsFormula)
 // ops.yaml: Tan, line 1 of the entry
@@ -74,13 +59,8 @@ GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmax,
     gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    LogSoftmax,
-    gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(
     ReduceLogSumExpGrad,
@@ -95,13 +75,8 @@ GRADSMITH_MAP_KERNELS_OF(
 GRADSMITH_MAP_KERNELS_OF(
     ReduceLogSumExpGrad,
     gradsmith::generated::ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    ReduceLogSumExpGrad,
-    gradsmith::generated::ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LpNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(LpNormalization, gradsmith::generated::LpNormalizationFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -112,13 +87,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalization,
     gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    LpNormalization,
-    gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
@@ -133,13 +103,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
     gradsmith::generated::InstanceNormalizationGradFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
@@ -155,12 +120,6 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    InstanceNormalizationGrad_2,
-    gradsmith::generated::InstanceNormalizationGradFormula2,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)

@@ -32,52 +32,32 @@ GRADSMITH_MAP_KERNELS_OF(Tanh, gradsmith::generated::TanhFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Tanh,
     gradsmith::generated::TanhFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Tanh,
-    gradsmith::generated::TanhFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: GeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(GeluGrad, gradsmith::generated::GeluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(GeluGrad, gradsmith::generated::GeluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     GeluGrad,
     gradsmith::generated::GeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    GeluGrad,
-    gradsmith::generated::GeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SeluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(SeluGrad, gradsmith::generated::SeluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(SeluGrad, gradsmith::generated::SeluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     SeluGrad,
     gradsmith::generated::SeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SeluGrad,
-    gradsmith::generated::SeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SqrtGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(SqrtGrad, gradsmith::generated::SqrtGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(SqrtGrad, gradsmith::generated::SqrtGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     SqrtGrad,
     gradsmith::generated::SqrtGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SqrtGrad,
-    gradsmith::generated::SqrtGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Acos, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Acos, gradsmith::generated::AcosFormula)
 // ops.yaml: Log1pGrad, line 1 of the entry
@@ -86,13 +66,8 @@ GRADSMITH_MAP_KERNELS_OF(Log1pGrad, gradsmith::generated::Log1pGradFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     Log1pGrad,
     gradsmith::generated::Log1pGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Log1pGrad,
-    gradsmith::generated::Log1pGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: MinGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MinGrad, gradsmith::generated::MinGradFormula)
 // ops.yaml: PowGrad, line 1 of the entry
@@ -113,54 +88,33 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasFastGeluGrad,
     gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    BiasFastGeluGrad,
-    gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: GluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     GluGrad,
     gradsmith::generated::GluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    GluGrad,
-    gradsmith::generated::GluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SwiGlu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(SwiGlu, gradsmith::generated::SwiGluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(SwiGlu, gradsmith::generated::SwiGluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     SwiGlu,
     gradsmith::generated::SwiGluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SwiGlu,
-    gradsmith::generated::SwiGluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: GeGlu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(GeGlu, gradsmith::generated::GeGluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(GeGlu, gradsmith::generated::GeGluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     GeGlu,
     gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    GeGlu,
-    gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: BitmaskDropoutGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropoutGrad,
@@ -175,13 +129,8 @@ GRADSMITH_MAP_KERNELS_OF(
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropoutGrad,
     gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    BitmaskDropoutGrad,
-    gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: LayerNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
@@ -198,26 +147,14 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
     gradsmith::generated::LayerNormalizationGradFormula,
-    f16,
-    __half,
-    __half)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
     gradsmith::generated::LayerNormalizationGradFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    LayerNormalizationGrad,
-    gradsmith::generated::LayerNormalizationGradFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    LayerNormalizationGrad,
-    gradsmith::generated::LayerNormalizationGradFormula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
@@ -231,13 +168,8 @@ GRADSMITH_MAP_KERNELS_OF(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula
 GRADSMITH_MAP_KERNELS_OF(
     ReduceL2Grad,
     gradsmith::generated::ReduceL2GradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    ReduceL2Grad,
-    gradsmith::generated::ReduceL2GradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
@@ -252,13 +184,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
     gradsmith::generated::SoftmaxCrossEntropyLossFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyLoss,
-    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss_2,
     gradsmith::generated::SoftmaxCrossEntropyLossFormula2,
@@ -285,15 +212,9 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalizationGrad,
     gradsmith::generated::SkipLayerNormalizationGradFormula,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SkipLayerNormalizationGrad,
-    gradsmith::generated::SkipLayerNormalizationGradFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: MeanVarianceNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
@@ -308,13 +229,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
     gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    MeanVarianceNormalization,
-    gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: InstanceNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalization,
@@ -329,10 +245,5 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalization,
     gradsmith::generated::InstanceNormalizationFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    InstanceNormalization,
-    gradsmith::generated::InstanceNormalizationFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)

@@ -35,13 +35,8 @@ GRADSMITH_MAP_KERNELS_OF(SoftplusGrad, gradsmith::generated::SoftplusGradFormula
 GRADSMITH_MAP_KERNELS_OF(
     SoftplusGrad,
     gradsmith::generated::SoftplusGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SoftplusGrad,
-    gradsmith::generated::SoftplusGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: HardSigmoid, line 1 of the entry
 GRADSMITH_MAP_KERNELS(HardSigmoid, gradsmith::generated::HardSigmoidFormula)
 // ops.yaml: HardSigmoidGrad, line 1 of the entry
@@ -52,13 +47,8 @@ GRADSMITH_MAP_KERNELS_OF(Swish, gradsmith::generated::SwishFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Swish,
     gradsmith::generated::SwishFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Swish,
-    gradsmith::generated::SwishFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ThresholdedReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ThresholdedReluGrad, gradsmith::generated::ThresholdedReluGradFormula)
 // ops.yaml: SoftsignGrad, line 1 of the entry
@@ -67,26 +57,16 @@ GRADSMITH_MAP_KERNELS_OF(SoftsignGrad, gradsmith::generated::SoftsignGradFormula
 GRADSMITH_MAP_KERNELS_OF(
     SoftsignGrad,
     gradsmith::generated::SoftsignGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SoftsignGrad,
-    gradsmith::generated::SoftsignGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: MishGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(MishGrad, gradsmith::generated::MishGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(MishGrad, gradsmith::generated::MishGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     MishGrad,
     gradsmith::generated::MishGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    MishGrad,
-    gradsmith::generated::MishGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ExpGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ExpGrad, gradsmith::generated::ExpGradFormula)
 // ops.yaml: ReciprocalGrad, line 1 of the entry
@@ -99,26 +79,16 @@ GRADSMITH_MAP_SUM_KERNELS_OF(DivGrad, gradsmith::generated::DivGradFormula, f64,
 GRADSMITH_MAP_SUM_KERNELS_OF(
     DivGrad,
     gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_SUM_KERNELS_OF(
-    DivGrad,
-    gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Glu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Glu,
     gradsmith::generated::GluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Glu,
-    gradsmith::generated::GluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReGlu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReGlu, gradsmith::generated::ReGluFormula)
 // ops.yaml: ReGluGrad, line 1 of the entry
@@ -129,39 +99,24 @@ GRADSMITH_MAP_KERNELS_OF(GeGluGrad, gradsmith::generated::GeGluGradFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     GeGluGrad,
     gradsmith::generated::GeGluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    GeGluGrad,
-    gradsmith::generated::GeGluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Dropout, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Dropout, gradsmith::generated::DropoutFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Dropout, gradsmith::generated::DropoutFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Dropout,
     gradsmith::generated::DropoutFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Dropout,
-    gradsmith::generated::DropoutFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: DropoutGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(DropoutGrad, gradsmith::generated::DropoutGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(DropoutGrad, gradsmith::generated::DropoutGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     DropoutGrad,
     gradsmith::generated::DropoutGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    DropoutGrad,
-    gradsmith::generated::DropoutGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
@@ -178,26 +133,14 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
     gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    f16,
-    __half,
-    __half)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
     gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SimplifiedLayerNormalization,
-    gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SimplifiedLayerNormalization,
-    gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
@@ -208,8 +151,11 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: ReduceSum, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f16, __half)
-GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf16, __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceSum,
+    gradsmith::generated::ReduceSumFormula,
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
@@ -224,13 +170,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
     gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyWithLabels,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad,
@@ -245,13 +186,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyLossGrad,
-    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_2,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula2,
@@ -275,13 +211,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    SoftmaxCrossEntropyLossGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
@@ -298,12 +229,6 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SkipLayerNormalization,
-    gradsmith::generated::SkipLayerNormalizationFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)

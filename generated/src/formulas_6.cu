@@ -34,13 +34,8 @@ GRADSMITH_MAP_KERNELS_OF(CeluGrad, gradsmith::generated::CeluGradFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     CeluGrad,
     gradsmith::generated::CeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    CeluGrad,
-    gradsmith::generated::CeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Sqrt, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sqrt, gradsmith::generated::SqrtFormula)
 // ops.yaml: Expm1Grad, line 1 of the entry
@@ -49,13 +44,8 @@ GRADSMITH_MAP_KERNELS_OF(Expm1Grad, gradsmith::generated::Expm1GradFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     Expm1Grad,
     gradsmith::generated::Expm1GradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Expm1Grad,
-    gradsmith::generated::Expm1GradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SubGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(SubGrad, gradsmith::generated::SubGradFormula)
 // ops.yaml: Mul, line 1 of the entry
@@ -70,26 +60,16 @@ GRADSMITH_MAP_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f64, d
 GRADSMITH_MAP_KERNELS_OF(
     BiasGelu,
     gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    BiasGelu,
-    gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SwiGluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(SwiGluGrad, gradsmith::generated::SwiGluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(SwiGluGrad, gradsmith::generated::SwiGluGradFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     SwiGluGrad,
     gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SwiGluGrad,
-    gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InPlaceAccumulatorV2,
@@ -99,14 +79,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    InPlaceAccumulatorV2,
-    gradsmith::generated::InPlaceAccumulatorV2Formula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     InPlaceAccumulatorV2,
@@ -116,13 +90,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    InPlaceAccumulatorV2,
-    gradsmith::generated::InPlaceAccumulatorV2Formula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
@@ -139,26 +108,14 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
     gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    f16,
-    __half,
-    __half)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
     gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SimplifiedLayerNormalizationGrad,
-    gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    SimplifiedLayerNormalizationGrad,
-    gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
@@ -172,10 +129,5 @@ GRADSMITH_MAP_KERNELS_OF(ReduceMeanGrad, gradsmith::generated::ReduceMeanGradFor
 GRADSMITH_MAP_KERNELS_OF(
     ReduceMeanGrad,
     gradsmith::generated::ReduceMeanGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    ReduceMeanGrad,
-    gradsmith::generated::ReduceMeanGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)

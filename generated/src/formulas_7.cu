@@ -38,13 +38,8 @@ GRADSMITH_MAP_KERNELS_OF(SwishGrad, gradsmith::generated::SwishGradFormula, f64,
 GRADSMITH_MAP_KERNELS_OF(
     SwishGrad,
     gradsmith::generated::SwishGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    SwishGrad,
-    gradsmith::generated::SwishGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Selu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Selu, gradsmith::generated::SeluFormula)
 // ops.yaml: ThresholdedRelu, line 1 of the entry
@@ -55,13 +50,8 @@ GRADSMITH_MAP_KERNELS_OF(Exp, gradsmith::generated::ExpFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     Exp,
     gradsmith::generated::ExpFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    Exp,
-    gradsmith::generated::ExpFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: Log, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Log, gradsmith::generated::LogFormula)
 // ops.yaml: Sin, line 1 of the entry
@@ -98,28 +88,17 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasGeluGrad,
     gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    BiasGeluGrad,
-    gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: BiasSilu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f64, double)
 GRADSMITH_MAP_KERNELS_OF(
     BiasSilu,
     gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_MAP_KERNELS_OF(
-    BiasSilu,
-    gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceSumGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)
 // ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
@@ -136,13 +115,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalizationGrad,
     gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    MeanVarianceNormalizationGrad,
-    gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad,
@@ -157,13 +131,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad,
     gradsmith::generated::GroupNormalizationGradFormula,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    GroupNormalizationGrad,
-    gradsmith::generated::GroupNormalizationGradFormula,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
@@ -177,14 +146,8 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
-    GroupNormalizationGrad_2,
-    gradsmith::generated::GroupNormalizationGradFormula2,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     GroupNormalizationGrad_3,
@@ -201,14 +164,8 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     GroupNormalizationGrad_3,
     gradsmith::generated::GroupNormalizationGradFormula3,
-    f16_f32,
-    __half,
-    float)
-GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
-    GroupNormalizationGrad_3,
-    gradsmith::generated::GroupNormalizationGradFormula3,
-    bf16_f32,
-    __nv_bfloat16,
+    short_f32,
+    gradsmith::cuda::ShortFloat,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_4,
@@ -223,10 +180,5 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_4,
     gradsmith::generated::GroupNormalizationGradFormula4,
-    f16,
-    __half)
-GRADSMITH_ROWS_KERNELS_OF(
-    GroupNormalizationGrad_4,
-    gradsmith::generated::GroupNormalizationGradFormula4,
-    bf16,
-    __nv_bfloat16)
+    short,
+    gradsmith::cuda::ShortFloat)

@@ -22,6 +22,8 @@ struct MapTask {
   unsigned accumulate = 0;
   /// Bit o is set where output o has an element for each of the index space.
   unsigned stores = 0;
+  /// Whether elements of 16 bits are of bf16, and not half, in kernels that serve both.
+  bool is_bf16 = false;
   /// How far the words of an input of bits lie apart. Its strides are those of its bits.
   std::int64_t word_step = 1;
   std::int64_t dims[kMaxMapRank] = {};
@@ -37,6 +39,7 @@ struct DenseMapTask {
   std::int64_t count = 0;
   unsigned accumulate = 0;
   unsigned stores = 0;
+  bool is_bf16 = false;
   void* tensors[kMaxMapTensors] = {};
   double scalars[kMaxMapScalars] = {};
 };

@@ -12,8 +12,8 @@
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
-#include "cuda/kernel_table.h"
 #include "cuda/module.h"
+#include "patterns/cuda/kernel_of_types.h"
 #include "patterns/cuda/map_launch.h"
 #include "patterns/cuda/map_sums.h"
 #include "patterns/map.h"
@@ -65,10 +65,11 @@ MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
   return is_dense ? MapForm::kDense : MapForm::kVectors;
 }
 
-std::string KernelName(MapForm form, const OpTask& task) {
+/// The name of an operator's kernels of a form, without the type.
+std::string NameOf(MapForm form, const OpTask& task) {
   constexpr std::array<std::string_view, 3> kForms = {"dense", "vectors", "elements"};
   return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
-         std::string(task.op->name) + "_" + std::string(KernelSuffix(task.lead().type));
+         std::string(task.op->name);
 }
 
 class MapPlan final : public internal::Plan {
@@ -81,7 +82,10 @@ class MapPlan final : public internal::Plan {
   Status Run(const internal::Launch& launch) override {
     if (form_ == MapForm::kDense) {
       internal::DenseMapTask map = {
-          .count = map_.count, .accumulate = map_.accumulate, .stores = map_.stores};
+          .count = map_.count,
+          .accumulate = map_.accumulate,
+          .stores = map_.stores,
+          .is_bf16 = map_.is_bf16};
       return LaunchWith(launch, &map);
     }
     internal::MapTask map = map_;
@@ -117,19 +121,22 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   if (Status status = internal::CheckMap(tensors, traits); !status.ok()) {
     return status;
   }
-  const internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
+  const DataType type = task.lead().type;
+  internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
+  map.is_bf16 = IsBfloat16({type, type});
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
   const MapForm form = FormOf(map, task);
   if (has_sums && (sums != 0 || form != MapForm::kDense)) {
     const bool has_vectors = HasVectors(map, task, true);
     return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
   }
-  const Result<CUkernel> kernel = FindKernel({&image}, KernelName(form, task).c_str());
+  const std::string name = NameForTypes(image, NameOf(form, task), {type, type});
+  const Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
   const std::int64_t vectors =
-      form == MapForm::kElements ? map.count : map.count / ElementsOfVector(task.lead().type);
+      form == MapForm::kElements ? map.count : map.count / ElementsOfVector(type);
   const std::int64_t blocks = std::max<std::int64_t>(
       internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
   const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};

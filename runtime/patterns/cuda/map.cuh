@@ -5,6 +5,7 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
+#include "cuda/kernels/short_float.cuh"
 #include "patterns/cuda/map_launch.h"
 #include "patterns/functor.h"
 #include "patterns/map_task.h"
@@ -94,6 +95,24 @@ __device__ __forceinline__ std::int64_t WordStep(const DenseMapTask& /*task*/) {
   return 1;
 }
 
+/// A truth value in the place of an element, and the number that it is.
+template <typename T>
+__device__ __forceinline__ T ElementOfTruth(bool is_true) {
+  if constexpr (kIsShortFloat<T>) {
+    return {static_cast<std::uint16_t>(is_true)};
+  } else {
+    return Convert<T>(Accumulator<T>(is_true));
+  }
+}
+template <typename T>
+__device__ __forceinline__ Accumulator<T> NumberOfTruth(const T& element) {
+  if constexpr (kIsShortFloat<T>) {
+    return element.bits;
+  } else {
+    return Convert<Accumulator<T>>(element);
+  }
+}
+
 /// Loads the bits of kVector elements, which are in one word: a vector begins at a multiple of its
 /// length.
 template <typename T, int kVector>
@@ -108,7 +127,7 @@ __device__ __forceinline__ void LoadBits(
   const unsigned word = words[place / kBitsOfWord * word_step] >> (place % kBitsOfWord);
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
-    to[v] = Convert<T>(Accumulator<T>(word >> (step == 0 ? 0 : v) & 1U));
+    to[v] = ElementOfTruth<T>((word >> (step == 0 ? 0 : v) & 1U) != 0);
   }
 }
 
@@ -125,7 +144,7 @@ __device__ __forceinline__ void LoadInput(
   if (IsOptional<Functor>(t) && tensor == nullptr) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      to[v] = Convert<T>(Accumulator<T>{0});
+      to[v] = {};
     }
   } else if (IsOfBits<Functor>(t)) {
     LoadBits<T, kVector>(static_cast<const unsigned*>(tensor), word_step, offset, step, to);
@@ -135,7 +154,7 @@ __device__ __forceinline__ void LoadInput(
         static_cast<const unsigned char*>(tensor) + offset, step, mask);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      to[v] = Convert<T>(Accumulator<T>(mask[v] != 0 ? 1 : 0));
+      to[v] = ElementOfTruth<T>(mask[v] != 0);
     }
   } else {
     LoadMapped<T, kVector>(static_cast<const T*>(tensor) + offset, step, to);
@@ -173,29 +192,42 @@ __device__ __forceinline__ void MapVector(
     if ((task.accumulate & task.stores) >> o & 1U) {
       const int t = Functor::kInputs + o;
       LoadAtOnce<kVector>(static_cast<const T*>(task.tensors[t]) + offsets[t], out[o]);
-    } else {
+    }
+  }
+  A values[kVector][Functor::kInputs];
+  A results[kVector][Functor::kOutputs];
+  WithFormat<T>(task.is_bf16, [&](auto element) {
+    using E = decltype(element);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        out[o][v] = Convert<T>(A{0});
+    for (int v = 0; v < kVector; ++v) {
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        const bool is_truth = IsMask<Functor>(t) || IsOfBits<Functor>(t);
+        values[v][t] = is_truth ? NumberOfTruth(in[t][v]) : Convert<A>(BitsAs<E>(in[t][v]));
       }
     }
-  }
+  });
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
-    A values[Functor::kInputs];
-    A results[Functor::kOutputs];
-#pragma unroll
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      values[t] = Convert<A>(in[t][v]);
-    }
-    Functor::Map(values, results, scalars);
-    sums.Add(v, results);
+    Functor::Map(values[v], results[v], scalars);
+    sums.Add(v, results[v]);
+  }
+  WithFormat<T>(task.is_bf16, [&](auto element) {
+    using E = decltype(element);
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
-      const bool adds = (task.accumulate >> o & 1U) != 0;
-      out[o][v] = Convert<T>(adds ? results[o] + Convert<A>(out[o][v]) : results[o]);
+      if ((task.accumulate & task.stores) >> o & 1U) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          results[v][o] += Convert<A>(BitsAs<E>(out[o][v]));
+        }
+      }
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        out[o][v] = BitsAs<T>(Convert<E>(results[v][o]));
+      }
     }
-  }
+  });
 #pragma unroll
   for (int o = 0; o < Functor::kOutputs; ++o) {
     if (task.stores >> o & 1U) {
@@ -237,17 +269,20 @@ __device__ __forceinline__ void Map(const Task& task) {
       MapVector<Functor, T, kVector>(task, offsets[b], in[b], scalars, no_sums);
     }
   }
-  if (kVector > 1 && blockIdx.x == gridDim.x - 1) {
-    for (std::int64_t i = vectors * kVector + threadIdx.x; i < task.count; i += kMapThreads) {
-      std::int64_t at[kTensors];
-      T one[Functor::kInputs][1];
-      MapOffsets(task, i, at);
+  static_assert(kVector < kMapThreads);
+  const std::int64_t behind = vectors * kVector + threadIdx.x;
+  if (kVector > 1 && blockIdx.x == gridDim.x - 1 && behind < task.count) {
+    std::int64_t at[kTensors];
+    T one[Functor::kInputs][1];
 #pragma unroll
-      for (int t = 0; t < Functor::kInputs; ++t) {
-        LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t], WordStep(task));
-      }
-      MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
+    for (int t = 0; t < kTensors; ++t) {
+      at[t] = behind * MapStep(task, t);
     }
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t], WordStep(task));
+    }
+    MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
   }
 }
 
@@ -274,7 +309,6 @@ __device__ __forceinline__ void Map(const Task& task) {
 #define GRADSMITH_MAP_KERNELS(name, Functor)           \
   GRADSMITH_MAP_KERNELS_OF(name, Functor, f32, float)  \
   GRADSMITH_MAP_KERNELS_OF(name, Functor, f64, double) \
-  GRADSMITH_MAP_KERNELS_OF(name, Functor, f16, __half) \
-  GRADSMITH_MAP_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, short, gradsmith::cuda::ShortFloat)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_MAP_CUH_

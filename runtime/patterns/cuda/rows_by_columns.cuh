@@ -177,24 +177,26 @@ class RowsByColumnsKernel {
     A columns[kVector][kColumns];
   };
   __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) {
+    Operands::InFormat(launch_, [&](auto operands) {
 #pragma unroll
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      A values[kVector];
-      Operands::Unpack(Operands::IsSecond(t), Held(r, chunk, t), values);
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        A values[kVector];
+        operands.Unpack(Operands::IsSecond(t), Held(r, chunk, t), values);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        elements->in[v][t] = values[v];
+        for (int v = 0; v < kVector; ++v) {
+          elements->in[v][t] = values[v];
+        }
       }
-    }
 #pragma unroll
-    for (int i = 0; i < Functor::kColumnInputs; ++i) {
-      A values[kVector];
-      Operands::Unpack(Operands::IsSecond(Places::kColumnInput + i), columns_[chunk][i], values);
+      for (int i = 0; i < Functor::kColumnInputs; ++i) {
+        A values[kVector];
+        operands.Unpack(Operands::IsSecond(Places::kColumnInput + i), columns_[chunk][i], values);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        elements->columns[v][i] = values[v];
+        for (int v = 0; v < kVector; ++v) {
+          elements->columns[v][i] = values[v];
+        }
       }
-    }
+    });
   }
 
   /// Finds the results of this lane's row.
@@ -314,7 +316,8 @@ class RowsByColumnsKernel {
       const int t = Places::kOutput + o;
       if (task_.tensors[t] != nullptr) {
         auto* const to = static_cast<char*>(task_.tensors[t]);
-        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], (task_.accumulate >> t & 1U) != 0);
+        const bool adds = (task_.accumulate >> t & 1U) != 0;
+        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], adds, launch_.is_bf16);
       }
     }
   }

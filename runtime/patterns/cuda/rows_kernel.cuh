@@ -396,7 +396,9 @@ class RowsKernel {
               (Begin(tensor) + DistanceOf(tensor, place)),
           &word);
     }
-    Operands::Unpack(Operands::IsSecond(tensor), word, values);
+    Operands::InFormat(launch_, [&](auto operands) {
+      operands.Unpack(Operands::IsSecond(tensor), word, values);
+    });
   }
 
   __device__ __forceinline__ Word* Shared(int chunk, int input) const {
@@ -494,15 +496,17 @@ class RowsKernel {
 
   __device__ __forceinline__ void Take(const Words& words, const Place& place, Elements* elements)
       const {
+    Operands::InFormat(launch_, [&](auto operands) {
 #pragma unroll
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      A values[kVector];
-      Operands::Unpack(Operands::IsSecond(t), words[t], values);
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        A values[kVector];
+        operands.Unpack(Operands::IsSecond(t), words[t], values);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        elements->in[v][t] = values[v];
+        for (int v = 0; v < kVector; ++v) {
+          elements->in[v][t] = values[v];
+        }
       }
-    }
+    });
 #pragma unroll
     for (int i = 0; i < Functor::kColumnInputs; ++i) {
       A values[kVector];
@@ -680,9 +684,9 @@ class RowsKernel {
       const int begin = static_cast<int>(max(-IndexOf(rows, place), std::int64_t{0}));
       const int end = ElementsOf(rows, place);
       if (kIsRagged && (begin > 0 || end < kVector)) {
-        Operands::StorePart(t, to, out[o], adds, begin, end);
+        Operands::StorePart(t, to, out[o], adds, launch_.is_bf16, begin, end);
       } else {
-        Operands::Store(t, to, out[o], adds);
+        Operands::Store(t, to, out[o], adds, launch_.is_bf16);
       }
     }
   }

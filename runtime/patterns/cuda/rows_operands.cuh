@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
+#include "cuda/kernels/short_float.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
 #include "patterns/rows_functor.h"
@@ -24,6 +25,15 @@ struct RowsOperands {
   static constexpr int kWider = static_cast<int>(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
   static constexpr int kNarrower = static_cast<int>(sizeof(T) < sizeof(U) ? sizeof(T) : sizeof(U));
   using Word = typename WordOf<kVector * kWider>::Type;
+
+  /// Calls visit with the same operands, of the types that they have in a launch: none is
+  /// ShortFloat, whose vectors cannot be unpacked.
+  template <typename Visit>
+  static __device__ __forceinline__ void InFormat(const RowsLaunch& launch, const Visit& visit) {
+    WithFormat<T, U>(launch.is_bf16, [&](auto first, auto second) {
+      visit(RowsOperands<Functor, decltype(first), decltype(second), kVector>{});
+    });
+  }
 
   static __device__ constexpr bool IsSecond(int tensor) {
     return (Functor::kSecondTypes >> tensor & 1U) != 0;
@@ -48,11 +58,11 @@ struct RowsOperands {
     }
   }
   static __device__ __forceinline__ void
-  Store(int tensor, char* to, const A (&values)[kVector], bool adds) {
+  Store(int tensor, char* to, const A (&values)[kVector], bool adds, bool is_bf16) {
     if (IsSecond(tensor)) {
-      StoreRowVector<U, kVector>(to, values, adds);
+      StoreRowVector<U, kVector>(to, values, adds, is_bf16);
     } else {
-      StoreRowVector<T, kVector>(to, values, adds);
+      StoreRowVector<T, kVector>(to, values, adds, is_bf16);
     }
   }
   /// Copies the first elements of a vector to shared memory while the thread goes on; the rest
@@ -80,15 +90,21 @@ struct RowsOperands {
     }
   }
   /// Stores those elements of a vector that lie from `begin` to `end`.
-  static __device__ __forceinline__ void
-  StorePart(int tensor, char* to, const A (&values)[kVector], bool adds, int begin, int end) {
+  static __device__ __forceinline__ void StorePart(
+      int tensor,
+      char* to,
+      const A (&values)[kVector],
+      bool adds,
+      bool is_bf16,
+      int begin,
+      int end) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       const A value[1] = {values[v]};
       if (v >= begin && v < end && IsSecond(tensor)) {
-        StoreRowVector<U, 1>(to + v * sizeof(U), value, adds);
+        StoreRowVector<U, 1>(to + v * sizeof(U), value, adds, is_bf16);
       } else if (v >= begin && v < end) {
-        StoreRowVector<T, 1>(to + v * sizeof(T), value, adds);
+        StoreRowVector<T, 1>(to + v * sizeof(T), value, adds, is_bf16);
       }
     }
   }
