@@ -144,7 +144,7 @@ __device__ __forceinline__ void LoadInput(
   if (IsOptional<Functor>(t) && tensor == nullptr) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      to[v] = {};
+      to[v] = T{};
     }
   } else if (IsOfBits<Functor>(t)) {
     LoadBits<T, kVector>(static_cast<const unsigned*>(tensor), word_step, offset, step, to);

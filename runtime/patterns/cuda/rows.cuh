@@ -76,13 +76,12 @@
   GRADSMITH_ROWS_KERNELS_BY_COLUMNS(name, Functor, suffix, T, U)
 
 /// Defines them for all floating types and for the pairs of them that differ.
-#define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                           \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32, float, float)                \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f64, double, double)              \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(                                                 \
-      name, Functor, short, gradsmith::cuda::ShortFloat, gradsmith::cuda::ShortFloat) \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(                                                 \
-      name, Functor, short_f32, gradsmith::cuda::ShortFloat, float)                  \
+#define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                                        \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32, float, float)                             \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f64, double, double)                           \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(                                                              \
+      name, Functor, short, gradsmith::cuda::ShortFloat, gradsmith::cuda::ShortFloat)             \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, short_f32, gradsmith::cuda::ShortFloat, float) \
   GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32_f16, float, __half)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_CUH_

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/kept.cuh"
 #include "patterns/cuda/rows_lanes.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
@@ -66,6 +67,7 @@ class RowsByColumnsKernel {
   static constexpr int kChunks = ColumnsOfThread(sizeof(A)) / kVector;
   static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
   static constexpr bool kInRegisters = kVector == 1;
+  static constexpr int kTaken = Operands::kTaken;
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -171,45 +173,63 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// The elements of a vector, those of one place together.
+  /// A vector's elements from the first on, those of one place together.
   struct Elements {
-    A in[kVector][Functor::kInputs];
-    A columns[kVector][kColumns];
+    int first;
+    A in[kTaken][Functor::kInputs];
   };
-  __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) {
+  __device__ __forceinline__ Elements Take(int r, int chunk, int first) {
+    Elements elements;
+    elements.first = first;
     Operands::InFormat(launch_, [&](auto operands) {
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
-        A values[kVector];
-        operands.Unpack(Operands::IsSecond(t), Held(r, chunk, t), values);
+        A values[kTaken];
+        operands.Unpack(Operands::IsSecond(t), Held(r, chunk, t), first, values);
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          elements->in[v][t] = values[v];
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < Functor::kColumnInputs; ++i) {
-        A values[kVector];
-        operands.Unpack(Operands::IsSecond(Places::kColumnInput + i), columns_[chunk][i], values);
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          elements->columns[v][i] = values[v];
+        for (int v = 0; v < kTaken; ++v) {
+          elements.in[v][t] = values[v];
         }
       }
     });
+    return elements;
+  }
+  /// What there is once for each of the thread's columns.
+  struct Columns {
+    A values[kChunks][kVector][kColumns];
+  };
+  __device__ __forceinline__ Columns TakeColumns() const {
+    Columns columns;
+    Operands::InFormat(launch_, [&](auto operands) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int i = 0; i < Functor::kColumnInputs; ++i) {
+          const Word word = Operands::kHasShortFloats ? TakenHere(columns_[c][i]) : columns_[c][i];
+          A values[kVector];
+          operands.Unpack(Operands::IsSecond(Places::kColumnInput + i), word, 0, values);
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) {
+            columns.values[c][v][i] = values[v];
+          }
+        }
+      }
+    });
+    return columns;
   }
 
   /// Finds the results of this lane's row.
   __device__ __forceinline__ void Reduce(const Once& once, A (&own)[kResults]) {
 #pragma unroll
     for (int phase = 0; phase < Functor::kPhases; ++phase) {
+      const Columns columns = TakeColumns();
       A found[kRows][kResults];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         if (phase == 0 && !kInRegisters) {
           WaitForCopies(r);
         }
-        ReduceRow(phase, r, once, own, found[r]);
+        ReduceRow(phase, r, columns, once, own, found[r]);
       }
       lanes_.Combine(phase, &turn_, found, own);
       const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
@@ -228,8 +248,13 @@ class RowsByColumnsKernel {
       cuda::WaitForCopies<0>();
     }
   }
-  __device__ __forceinline__ void
-  ReduceRow(int phase, int r, const Once& once, const A (&own)[kResults], A (&found)[kResults]) {
+  __device__ __forceinline__ void ReduceRow(
+      int phase,
+      int r,
+      const Columns& columns,
+      const Once& once,
+      const A (&own)[kResults],
+      A (&found)[kResults]) {
     const typename Once::OfRow of_row = once.Of(lanes_, r);
     A results[kResults] = {};
     if (phase > 0) {
@@ -245,17 +270,31 @@ class RowsByColumnsKernel {
       if (!HasChunk(c)) {
         continue;
       }
-      Elements elements;
-      Take(r, c, &elements);
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        A terms[kResults];
-        Functor::Terms(phase, At(row, c, v), elements.in[v], elements.columns[v], terms);
+      for (int first = 0; first < kVector; first += kTaken) {
+        const Elements elements = Take(r, c, first);
+        AddTerms(phase, row, elements, columns, c, found);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void AddTerms(
+      int phase,
+      const RowValues<A>& row,
+      const Elements& elements,
+      const Columns& columns,
+      int chunk,
+      A (&found)[kResults]) const {
 #pragma unroll
-        for (int i = 0; i < kResults; ++i) {
-          if (Functor::PhaseOf(i) == phase) {
-            found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
-          }
+    for (int v = 0; v < kTaken; ++v) {
+      A terms[kResults];
+      Functor::Terms(
+          phase, At(row, chunk, elements.first + v), elements.in[v],
+          columns.values[chunk][elements.first + v], terms);
+#pragma unroll
+      for (int i = 0; i < kResults; ++i) {
+        if (Functor::PhaseOf(i) == phase) {
+          found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
         }
       }
     }
@@ -264,6 +303,7 @@ class RowsByColumnsKernel {
   /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
+    const Columns columns = TakeColumns();
 #pragma unroll(kInRegisters ? kRows : 1)
     for (int r = 0; r < kRows; ++r) {
       if (Functor::kPhases == 0 && !kInRegisters) {
@@ -278,12 +318,14 @@ class RowsByColumnsKernel {
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
           if (HasChunk(c)) {
-            Elements elements;
-            Take(r, c, &elements);
             Outputs out;
-            Map(row, elements, c, out);
+#pragma unroll
+            for (int v = 0; v < kVector; v += kTaken) {
+              const Elements elements = Take(r, c, v);
+              Map(row, elements, columns, c, out);
+              AddToSums(row, elements, columns, c, out);
+            }
             StoreOutputs(out, first + r, c);
-            AddToSums(row, elements, c, out);
           }
         }
       }
@@ -297,15 +339,20 @@ class RowsByColumnsKernel {
       WriteRowOutputs(ValuesOf(of_row, own), own_row);
     }
   }
-  __device__ __forceinline__ void
-  Map(const RowValues<A>& row, const Elements& elements, int chunk, Outputs& out) const {
+  __device__ __forceinline__ void Map(
+      const RowValues<A>& row,
+      const Elements& elements,
+      const Columns& columns,
+      int chunk,
+      Outputs& out) const {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) {
+    for (int v = 0; v < kTaken; ++v) {
+      const int place = elements.first + v;
       A of_place[kOutputs];
-      Functor::Map(At(row, chunk, v), elements.in[v], elements.columns[v], of_place);
+      Functor::Map(At(row, chunk, place), elements.in[v], columns.values[chunk][place], of_place);
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
-        out[o][v] = of_place[o];
+        out[o][place] = of_place[o];
       }
     }
   }
@@ -321,17 +368,23 @@ class RowsByColumnsKernel {
       }
     }
   }
-  __device__ __forceinline__ void
-  AddToSums(const RowValues<A>& row, const Elements& elements, int chunk, const Outputs& out) {
+  __device__ __forceinline__ void AddToSums(
+      const RowValues<A>& row,
+      const Elements& elements,
+      const Columns& columns,
+      int chunk,
+      const Outputs& out) {
     if constexpr (Functor::kColumnSums > 0) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kTaken; ++v) {
+        const int place = elements.first + v;
         A terms[kSums];
-        Functor::ColumnTerms(At(row, chunk, v), elements.in[v], elements.columns[v], terms);
+        Functor::ColumnTerms(
+            At(row, chunk, place), elements.in[v], columns.values[chunk][place], terms);
 #pragma unroll
         for (int s = 0; s < kSums; ++s) {
           const int output = Functor::OutputOf(s);
-          sums_[s][chunk][v] += output < 0 ? terms[s] : out[output < 0 ? 0 : output][v];
+          sums_[s][chunk][place] += output < 0 ? terms[s] : out[output < 0 ? 0 : output][place];
         }
       }
     }

@@ -91,9 +91,14 @@ class RowsKernel {
       Rows next;
       Find(group + gridDim.x, &next);
       if (finds_all) {
-        FinishRows(rows, results, next);
-      } else {
+        MakeOutputs(rows, results, next);
+      }
+      if (!kFetchesBeside || !finds_all) {
         Fetch(next);
+      }
+      if (finds_all && Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 &&
+          rows.row < task_.rows) {
+        WriteRowOutputs(rows, results);
       }
       rows = next;
     }
@@ -111,6 +116,9 @@ class RowsKernel {
   static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
   /// Whether vectors are copied to shared memory while the thread goes on.
   static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
+  /// Whether rows to come are fetched while outputs are made. Those of ragged rows are not always
+  /// as many as this row's.
+  static constexpr bool kFetchesBeside = kIsAsync && !kIsRagged;
   /// Not where outputs of rows are made of what there is once of each.
   static constexpr bool kReadsElements =
       Functor::kPhases + Functor::kOutputs + Functor::kColumnSums > 0;
@@ -397,7 +405,7 @@ class RowsKernel {
           &word);
     }
     Operands::InFormat(launch_, [&](auto operands) {
-      operands.Unpack(Operands::IsSecond(tensor), word, values);
+      operands.Unpack(Operands::IsSecond(tensor), word, 0, values);
     });
   }
 
@@ -500,7 +508,7 @@ class RowsKernel {
 #pragma unroll
       for (int t = 0; t < Functor::kInputs; ++t) {
         A values[kVector];
-        operands.Unpack(Operands::IsSecond(t), words[t], values);
+        operands.Unpack(Operands::IsSecond(t), words[t], 0, values);
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
           elements->in[v][t] = values[v];
@@ -616,12 +624,11 @@ class RowsKernel {
     }
   }
 
-  /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
+  /// Makes the elements of the rows' outputs and adds them to the sums of columns, while those to
+  /// come are fetched.
   __device__ __forceinline__ void
-  FinishRows(const Rows& rows, const Results& results, const Rows& next) {
+  MakeOutputs(const Rows& rows, const Results& results, const Rows& next) {
     const bool makes_elements = IsWanted(Places::kOutput, Places::kColumnSum);
-    // Those of ragged rows are not always as many as this row's.
-    constexpr bool kFetchesBeside = kIsAsync && !kIsRagged;
     const bool fetches = next.chunks > 0;
     ForEach<kUnroll>(
         rows,
@@ -648,11 +655,6 @@ class RowsKernel {
         });
     if (kFetchesBeside) {
       EndOfCopies();
-    } else {
-      Fetch(next);
-    }
-    if (Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 && rows.row < task_.rows) {
-      WriteRowOutputs(rows, results);
     }
   }
   __device__ __forceinline__ void Map(

@@ -139,13 +139,14 @@ __device__ __forceinline__ void LoadWord(const void* from, Word* word) {
   memcpy(word, values, sizeof(values));
 }
 
-template <typename E, int kVector, typename Word, typename A>
-__device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
+/// Unpacks those elements of a vector that lie from the first on.
+template <typename E, int kVector, int kCount, typename Word, typename A>
+__device__ __forceinline__ void Unpack(const Word& word, int first, A (&to)[kCount]) {
   E values[kVector];
   memcpy(values, &word, sizeof(values));
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    to[v] = Convert<A>(values[v]);
+  for (int v = 0; v < kCount; ++v) {
+    to[v] = Convert<A>(values[first + v]);
   }
 }
 

@@ -24,6 +24,13 @@ struct RowsOperands {
   using Places = RowsPlaces<Functor>;
   static constexpr int kWider = static_cast<int>(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
   static constexpr int kNarrower = static_cast<int>(sizeof(T) < sizeof(U) ? sizeof(T) : sizeof(U));
+  static constexpr bool kHasShortFloats = kIsShortFloat<T> || kIsShortFloat<U>;
+  /// How many elements of a vector are unpacked together. Those of which the format is told at run
+  /// time are not unpacked one by one as they are needed, and kernels with columns have no
+  /// registers for all.
+  static constexpr int kTaken =
+      kHasShortFloats && Functor::kColumnInputs + Functor::kColumnSums > 0 && kVector > 2 ? 2
+                                                                                          : kVector;
   using Word = typename WordOf<kVector * kWider>::Type;
 
   /// Calls visit with the same operands, of the types that they have in a launch: none is
@@ -49,12 +56,14 @@ struct RowsOperands {
       LoadWord<T, kVector>(from, word);
     }
   }
+  /// Unpacks those elements of a vector that lie from the first on.
+  template <int kCount>
   static __device__ __forceinline__ void
-  Unpack(bool is_second, const Word& word, A (&values)[kVector]) {
+  Unpack(bool is_second, const Word& word, int first, A (&values)[kCount]) {
     if (is_second) {
-      cuda::Unpack<U, kVector>(word, values);
+      cuda::Unpack<U, kVector>(word, first, values);
     } else {
-      cuda::Unpack<T, kVector>(word, values);
+      cuda::Unpack<T, kVector>(word, first, values);
     }
   }
   static __device__ __forceinline__ void
