@@ -79,6 +79,13 @@ Problem ByGrouped(std::string name, Sizes x, std::int64_t group_channels) {
       "in one pass: own/grouped"};
 }
 
+/// How two gradients go together is remembered, and few kernels are tried before it is.
+ContextOptions QuicklyChosen() {
+  ContextOptions options = OnGpu();
+  options.first_choice_seconds = 1e-6;
+  return options;
+}
+
 void Choose(const std::string& id) {
   std::optional<StoredDecision> together = Together();
   ASSERT_TRUE(together) << RecentChoices(8);
@@ -117,7 +124,7 @@ class CudaConvOnePass : public CudaTest {
 /// not full, and several for a block.
 TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
   Random random("cuda one pass");
-  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  const Context context(QuicklyChosen());
   const std::vector<Problem> problems = {
       ByPointwise({.name = "8 to 8", .x = {1, 8, 3, 5}, .w = {8, 8, 1, 1}}),
       ByPointwise({.name = "64 to 64", .x = {2, 64, 16, 8}, .w = {64, 64, 1, 1}}),
@@ -180,7 +187,7 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
 /// Integers, so that every sum is exact, are added to what is there.
 TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
   Random random("cuda one pass accumulate");
-  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  const Context context(QuicklyChosen());
   const std::vector<Problem> problems = {
       ByPointwise({.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}}),
       ByImages("rows of whole pairs", {2, 3, 13, 22}, 40, {7, 7}, {3, 3, 3, 3}),
@@ -220,7 +227,7 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
 /// Of dX, a large number, one, and one that is there: as two roundings would take none of the ones.
 TEST_F(CudaConvOnePass, WhatIsAddedToIsRoundedOnce) {
   Random random("cuda one pass round once");
-  const Context context(OnGpu(SearchMode::kBenchmark, 0.02));
+  const Context context(QuicklyChosen());
   // Of one tap all channels of y are summed, of groups two channels, of depthwise two pixels.
   const std::vector<Problem> problems = {
       ByPointwise({.name = "a pixel", .x = {1, 8, 1, 1}, .w = {8, 8, 1, 1}}),
