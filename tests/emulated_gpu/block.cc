@@ -117,9 +117,11 @@ void Poison(const Variable& variable) {
   std::memset(variable.data(), kPoison, variable.size());
 }
 
+/// Each byte is compared with the next, many at a time.
 bool IsPoisoned(const Variable& variable) {
-  return std::all_of(
-      variable.begin(), variable.end(), [](std::byte byte) { return byte == std::byte{kPoison}; });
+  const std::byte* const data = variable.data();
+  return variable.empty() ||
+         (data[0] == std::byte{kPoison} && std::memcmp(data, data + 1, variable.size() - 1) == 0);
 }
 
 /// The static shared memory of kernels, as blocks before have left it.
@@ -129,7 +131,8 @@ class StaticShared {
   void Begin(const void* kernel) {
     uses_ = &uses_of_[kernel];
     if (uses_->launches == 0) {
-      for (const Variable& variable : StaticSharedOf(kernel)) {
+      uses_->all = &StaticSharedOf(kernel);
+      for (const Variable& variable : *uses_->all) {
         Poison(variable);
       }
     }
@@ -139,13 +142,13 @@ class StaticShared {
   }
 
   /// After it: finds what the block has written, in the first blocks of a kernel.
-  void End(const void* kernel) {
+  void End() {
     if (uses_->launches == kWatched) {
       return;
     }
     ++uses_->launches;
     uses_->variables.clear();
-    for (const Variable& variable : StaticSharedOf(kernel)) {
+    for (const Variable& variable : *uses_->all) {
       if (!IsPoisoned(variable)) {
         uses_->variables.push_back(variable);
       }
@@ -157,6 +160,7 @@ class StaticShared {
 
   struct Uses {
     int launches = 0;
+    const std::vector<Variable>* all = nullptr;  // of its library; they stay where they are
     std::vector<Variable> variables;
   };
 
@@ -215,7 +219,7 @@ class Block {
             launch_->name, index_.x, index_.y, index_.z, arrived_, alive_, arrived_at_grid_);
       }
     }
-    static_shared->End(launch_->kernel);
+    static_shared->End();
   }
 
   [[nodiscard]] bool is_done() const { return alive_ == 0; }
