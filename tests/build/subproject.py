@@ -29,7 +29,8 @@ def build_subproject(source: Path, folder: Path) -> Subproject:
     reach of no Python that works. With oneDNN little is compiled that is not without it."""
     copy = folder.parent / "sources"
     copy_with_few_operators(REPOSITORY, copy, (*SOURCES, "ops.schema.json", "python", "tests", "tools"))
-    run_generator("generate", "--schema", "ops.yaml", "--out", "generated", repository=copy, cwd=copy)
+    snapshot = ("--schema", "ops.yaml", "--out", "generated", "--shards", "2")
+    run_generator("generate", *snapshot, repository=copy, cwd=copy)
     pythons = Pythons(folder.parent / "pythons")
     command = ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     command += [f"-DGRADSMITH_SOURCE_DIR={copy}", f"-DPython3_EXECUTABLE={pythons.folder / 'python3'}"]
