@@ -145,24 +145,22 @@ void LoadTransposed(unsigned row, std::uint32_t (&to)[kMatrices]) {
 
 /// Gives a lane's part of 8 pairs of registers, each of which holds Number::kEach numbers, and
 /// takes its part of the sums.
-template <typename Number, typename Sum>
+template <typename Number>
 void AddProduct(
     const typename Number::Bits (&a)[4],
     const typename Number::Bits (&b)[2],
-    Sum (&sums)[4]) {
-  using Product = emulated_gpu::Product<Sum, 8 * Number::kEach>;
+    typename Number::Sum (&sums)[4]) {
+  using Product = emulated_gpu::Product<Number>;
   auto* const product = reinterpret_cast<Product*>(
       emulated_gpu::BeginExchange(kAllLanes, &emulated_gpu::MultiplyGiven<Product>)->bytes);
   const unsigned lane = LaneOfThread();
   const unsigned row = lane / 4;
   const unsigned column = lane % 4 * 2;
-  for (unsigned place = 0; place < 2; ++place) {
-    const unsigned term = ((lane % 4) + (4 * place)) * Number::kEach;
-    for (int k = 0; k < Number::kEach; ++k) {
-      product->a[row][term + k] = Number::Get(a[2 * place], k);
-      product->a[row + 8][term + k] = Number::Get(a[(2 * place) + 1], k);
-      product->b[term + k][row] = Number::Get(b[place], k);
-    }
+  for (unsigned half = 0; half < 2; ++half) {
+    const unsigned place = (lane % 4) + (4 * half);
+    product->a[row][place] = a[2 * half];
+    product->a[row + 8][place] = a[(2 * half) + 1];
+    product->b[place][row] = b[half];
   }
   for (unsigned i = 0; i < 4; ++i) {
     product->sums[row + (i / 2 * 8)][column + (i % 2)] = sums[i];
@@ -172,37 +170,6 @@ void AddProduct(
     sums[i] = product->sums[row + (i / 2 * 8)][column + (i % 2)];
   }
 }
-
-struct Half {
-  using Bits = std::uint32_t;
-  static constexpr int kEach = 2;
-  /// Its exponent is 112 less than float's, whatever the exponent; that of what is not finite is
-  /// float's largest.
-  static float Get(Bits bits, int i) {
-    const Bits half = bits >> (16 * i);
-    const float size = std::bit_cast<float>((half & 0x7FFFU) << 13U) * 0x1p112F;
-    const Bits beyond = (half & 0x7C00U) == 0x7C00U ? 0x7F800000U : 0U;
-    return std::bit_cast<float>(std::bit_cast<Bits>(size) | beyond | (half & 0x8000U) << 16U);
-  }
-};
-
-struct Bfloat16 {
-  using Bits = std::uint32_t;
-  static constexpr int kEach = 2;
-  static float Get(Bits bits, int i) { return std::bit_cast<float>(bits >> (16 * i) << 16U); }
-};
-
-struct Tf32 {
-  using Bits = std::uint32_t;
-  static constexpr int kEach = 1;
-  static float Get(Bits bits, int /*i*/) { return std::bit_cast<float>(bits & 0xFFFFE000U); }
-};
-
-struct Double {
-  using Bits = double;
-  static constexpr int kEach = 1;
-  static double Get(Bits value, int /*i*/) { return value; }
-};
 
 }  // namespace emulated
 
@@ -230,12 +197,12 @@ inline void LoadTransposed(unsigned row, std::uint32_t (&to)[2]) {
 
 inline void
 AddProductOfHalf(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  emulated::AddProduct<emulated::Half>(a, b, sums);
+  emulated::AddProduct<emulated_gpu::Half>(a, b, sums);
 }
 
 inline void
 AddProductOfBfloat16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  emulated::AddProduct<emulated::Bfloat16>(a, b, sums);
+  emulated::AddProduct<emulated_gpu::Bfloat16>(a, b, sums);
 }
 
 inline void AddHalfProductOfHalf(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
@@ -249,11 +216,11 @@ AddHalfProductOfBfloat16(const std::uint32_t (&a)[2], std::uint32_t b, float (&s
 
 inline void
 AddProductOfTf32(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
-  emulated::AddProduct<emulated::Tf32>(a, b, sums);
+  emulated::AddProduct<emulated_gpu::Tf32>(a, b, sums);
 }
 
 inline void AddProductOfDouble(const double (&a)[4], const double (&b)[2], double (&sums)[4]) {
-  emulated::AddProduct<emulated::Double>(a, b, sums);
+  emulated::AddProduct<emulated_gpu::Double>(a, b, sums);
 }
 
 template <int kRegisters>
@@ -288,7 +255,7 @@ void AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, flo
   for (unsigned term = 0; term < 8; ++term) {
     const auto given = emulated_gpu::Given<Chunk>(all, (lane / 4 * 4) + (term % 4));
     for (unsigned half = 0; half < 2; ++half) {
-      rows[half][term] = emulated::Tf32::Get(given[(term / 4 * 2) + half], 0);
+      rows[half][term] = emulated_gpu::Tf32::Get(given[(term / 4 * 2) + half], 0);
     }
   }
   for (unsigned i = 0; i < kSums; i += 4) {
@@ -299,7 +266,7 @@ void AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, flo
         const unsigned place = plain ^ ((plain / 128 % 2) * 16);
         const auto chunk = emulated::Read<Chunk>(emulated_gpu::SharedAt<sizeof(Chunk)>(place));
         for (unsigned k = 0; k < 4; ++k) {
-          const float value = emulated::Tf32::Get(chunk[k], 0);
+          const float value = emulated_gpu::Tf32::Get(chunk[k], 0);
           sums[i + j] += rows[0][term + k] * value;
           sums[i + 2 + j] += rows[1][term + k] * value;
         }
