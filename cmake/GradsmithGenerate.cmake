@@ -21,7 +21,8 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   SCHEMA           the operators, for example ops.yaml
 #   FOLDER           where the generated files go
 #   LIBRARY          namespace of the operators and of the kernels beside the library's; gradsmith by default
-#   KERNELS          folder with the kernels of families beside the library's; none by default
+#   KERNELS          folder with the kernels of families beside the library's; none by default. What a family's sources
+#                    include as <family>/operands.h is in FOLDER/src
 #   SHARDS           number of source files that the operators are spread over
 #   SELECTION        options of the generator that say which rows there are; all by default
 #   DEPENDS          what these options are read from
@@ -63,6 +64,12 @@ function(gradsmith_generate)
   gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
   list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
 
+  # Of each family whose kernels belong to the library, a header with their operands.
+  set(families "")
+  if(NOT ARG_LIBRARY OR ARG_LIBRARY STREQUAL "gradsmith")
+    set(families ${GRADSMITH_KERNEL_HEADERS})
+  endif()
+
   set(options ${ARG_SELECTION})
   foreach(kind IN LISTS ARG_WITHOUT)
     list(APPEND options --without "${kind}")
@@ -74,7 +81,14 @@ function(gradsmith_generate)
     list(APPEND options --kernels "${ARG_KERNELS}")
     gradsmith_glob(kernel_headers "${ARG_KERNELS}" */kernels.h)
     list(APPEND generator_files ${kernel_headers})
+    list(APPEND families ${kernel_headers})
   endif()
+  set(operand_headers "")
+  foreach(header IN LISTS families)
+    cmake_path(GET header PARENT_PATH family)
+    cmake_path(GET family FILENAME name)
+    list(APPEND operand_headers "${ARG_FOLDER}/src/${name}/operands.h")
+  endforeach()
 
   # The files that the schema includes, a path a line, as the generator left them. Where the list changes, CMake runs
   # again. One that is gone would stop the build before the generator could say so.
@@ -120,7 +134,8 @@ function(gradsmith_generate)
   # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
   add_custom_command(
     OUTPUT "${stamp}"
-    BYPRODUCTS ${library_sources} ${formula_headers} ${kernel_sources} ${test_sources} ${headers} "${manifest}" "${included_list}"
+    BYPRODUCTS ${library_sources} ${formula_headers} ${operand_headers} ${kernel_sources} ${test_sources} ${headers}
+               "${manifest}" "${included_list}"
     COMMAND ${generate}
     DEPENDS "${ARG_SCHEMA}" ${included} ${ARG_DEPENDS} ${generator_files}
     COMMENT "Generating the operators of ${schema_name}"

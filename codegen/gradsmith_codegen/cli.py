@@ -91,6 +91,7 @@ def _generate(options: argparse.Namespace) -> int:
 
     # Only this command needs the templates' engine, whose import takes longer than a check.
     from . import output
+    from .kernel_operands import families_of
     from .library import Library
     from .plan import make_plan
     from .render import templates
@@ -101,9 +102,8 @@ def _generate(options: argparse.Namespace) -> int:
     if not schema.ops:
         raise Refused(f"{printable(str(options.schema))} declares no operators")
     found = kernels(options)
-    plan = make_plan(
-        schema, options.shards, Library(options.library, found.own_families, bool(schema.all_ops))
-    )
+    library = Library(options.library, found.own_families, bool(schema.all_ops))
+    plan = make_plan(schema, options.shards, library, families_of(found, library))
     if options.check:
         difference = output.compare(options.out, plan, without=options.without)
         sys.stdout.write(difference)

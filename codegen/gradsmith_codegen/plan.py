@@ -27,6 +27,7 @@ from .formula_kernels import FunctorNames, KernelMacro
 from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
 from .formula_steps import Step, Steps, steps_of
+from .kernel_operands import FamilyOperands
 from .library import BUILTIN, Library
 from .text import Text, cpp_comment
 
@@ -621,6 +622,7 @@ class Plan:
     library: Library
     shards: int
     ops: tuple[OpPlan, ...]
+    families: tuple[FamilyOperands, ...] = ()  # of handwritten kernels
 
     @staticmethod
     def entries(ops: list[OpPlan]) -> list[str]:
@@ -669,7 +671,12 @@ class Plan:
         return [op for op in self.ops if op.shard == index]
 
 
-def make_plan(schema: model.Schema, shards: int, library: Library = BUILTIN) -> Plan:
+def make_plan(
+    schema: model.Schema,
+    shards: int,
+    library: Library = BUILTIN,
+    families: tuple[FamilyOperands, ...] = (),
+) -> Plan:
     places = PlaceFinder(schema)
 
     # Aliased rows are one object, and are planned once, but where each of their ops says another place.
@@ -696,4 +703,4 @@ def make_plan(schema: model.Schema, shards: int, library: Library = BUILTIN) -> 
         )
         for op in schema.ops
     )
-    return Plan(schema, library, shards, ops)
+    return Plan(schema, library, shards, ops, families)

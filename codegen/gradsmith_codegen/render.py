@@ -67,7 +67,11 @@ def artefacts(plan: Plan) -> list[Artefact]:
         Artefact("src/dispatch_table.cc", "dispatch_table.cc.jinja", context, weight),
         Artefact("docs/README.md", "support_matrix.md.jinja", context, weight),
     ]
-    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *_python_artefacts(plan)]
+    operands = [
+        Artefact(f"src/{one.name}/operands.h", "kernel_operands.h.jinja", {"plan": plan, "family": one}, 3)
+        for one in plan.families
+    ]
+    return [*stubs, *formulas, *tests, *headers, *pages, *tables, *operands, *_python_artefacts(plan)]
 
 
 def _python_artefacts(plan: Plan) -> list[Artefact]:

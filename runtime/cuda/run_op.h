@@ -6,12 +6,10 @@
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 
-/// How a call of an operator runs on CUDA, the same for all families. A family says what operators
-/// it has (OpInfo), how they are computed (a table of Implementation), and turns a call into an
-/// OpTask. One with a single kernel of its own is this much:
-///
-///     constexpr std::array<std::string_view, 3> kOperands = {"dY", "Y", "dX"};
-///     constexpr OpInfo kSigmoidGrad = {.name = "SigmoidGrad", .operands = kOperands, .inputs = 2};
+/// How a call of an operator runs on CUDA, the same for all families. A family says how its
+/// operators are computed (a table of Implementation) and turns a call into an OpTask; what
+/// operands each has (OpInfo) is in its operands.h, which the generator makes of its kernels.h. One
+/// with a single kernel of its own is this much:
 ///
 ///     class SigmoidPlan final : public internal::Plan {
 ///      public:
@@ -29,7 +27,9 @@
 ///     Status SigmoidGrad::RunCuda(
 ///         const Context& context, const Attributes&, const Inputs& inputs, const Outputs& outputs)
 ///         {
-///       return RunOp(context, kFamily, MakeOpTask(kSigmoidGrad, inputs.dY, inputs.Y, outputs.dX));
+///       return RunOp(
+///           context, kFamily,
+///           MakeOpTask(operands::SigmoidGrad::kOp, inputs.dY, inputs.Y, outputs.dX));
 ///     }
 ///
 /// Where a table has more rows, each has a `fit`, and the family says what trials are filled with

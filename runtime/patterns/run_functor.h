@@ -20,7 +20,9 @@
 /// one function for all of them, Run:
 ///
 ///     constexpr FunctorKernels kSoftmax = {
-///         .name = "Softmax", .operands = {"X", "Y"}, .image = &cuda::kImage_mylib_softmax_rows};
+///         .name = "Softmax",
+///         .operands = operands::Softmax::kNames,  // generated of softmax/kernels.h
+///         .image = &cuda::kImage_mylib_softmax_rows};
 ///
 ///     Status Softmax::Run(
 ///         const Context& context, const Attributes& attributes,
@@ -38,7 +40,7 @@ struct FunctorKernels {
   /// As the .cu file calls them.
   std::string_view name;
   /// The names of the operands in the pattern's order, for messages.
-  std::array<std::string_view, kMaxRowsTensors> operands;
+  std::span<const std::string_view> operands;
   const cuda::KernelImage* image = nullptr;
 };
 

@@ -133,8 +133,8 @@ Status CheckChannels(cuda::Trial& trial, const OpTask& task) {
         .running_mean = tensor(forward::kRunningMean),
         .running_var = tensor(forward::kRunningVar),
         .Y = tensor(forward::kY),
-        .new_mean = tensor(forward::kNewMean),
-        .new_var = tensor(forward::kNewVar),
+        .new_mean = tensor(forward::kNewRunningMean),
+        .new_var = tensor(forward::kNewRunningVar),
         .saved_mean = tensor(forward::kSavedMean),
         .saved_inv_std = tensor(forward::kSavedInvStd)};
     return LaunchCheck("gradsmith_bn_check_forward", trial.stream(), arguments, differences);

@@ -79,8 +79,8 @@ class OwnPlan final : public Plan {
          .running_mean = &inputs_[forward::kRunningMean],
          .running_var = &inputs_[forward::kRunningVar]},
         {.Y = Output(forward::kY),
-         .running_mean = Output(forward::kNewMean),
-         .running_var = Output(forward::kNewVar),
+         .running_mean = Output(forward::kNewRunningMean),
+         .running_var = Output(forward::kNewRunningVar),
          .saved_mean = Output(forward::kSavedMean),
          .saved_inv_std = Output(forward::kSavedInvStd)},
         launch.workspace);

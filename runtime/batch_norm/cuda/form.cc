@@ -107,8 +107,8 @@ StagedForm LegacyForwardForm(const OpTask& task, const StagedForm& empty) {
   for (const Operand operand : {kScale, kB}) {
     PlaceParameter(task, operand, type, false, &form);
   }
-  if (IsWanted(task, kNewMean, kNewVar)) {
-    for (const Operand operand : {kRunningMean, kRunningVar, kNewMean, kNewVar}) {
+  if (IsWanted(task, kNewRunningMean, kNewRunningVar)) {
+    for (const Operand operand : {kRunningMean, kRunningVar, kNewRunningMean, kNewRunningVar}) {
       PlaceParameter(task, operand, type, false, &form);
     }
   }

@@ -122,9 +122,9 @@ class LegacyPlan final : public internal::Plan {
 
   Status RunForward(const internal::Launch& launch) {
     using namespace forward;  // NOLINT(google-build-using-namespace): names of one list
-    Status status = CopyRunning(launch, kRunningMean, kNewMean);
+    Status status = CopyRunning(launch, kRunningMean, kNewRunningMean);
     if (status.ok()) {
-      status = CopyRunning(launch, kRunningVar, kNewVar);
+      status = CopyRunning(launch, kRunningVar, kNewRunningVar);
     }
     if (!status.ok()) {
       return status;
@@ -134,7 +134,7 @@ class LegacyPlan final : public internal::Plan {
     const cudnnStatus_t result = Cudnn().cudnnBatchNormalizationForwardTraining(
         handle_.raw(), mode_, one.get(), zero.get(), tensor_.raw(), At(launch, kX), tensor_.raw(),
         At(launch, kY), parameter_.raw(), At(launch, kScale), At(launch, kB),
-        1 - launch.scalars[kMomentum], At(launch, kNewMean), At(launch, kNewVar),
+        1 - launch.scalars[kMomentum], At(launch, kNewRunningMean), At(launch, kNewRunningVar),
         launch.scalars[kEpsilon], At(launch, kSavedMean), At(launch, kSavedInvStd));
     return result == CUDNN_STATUS_SUCCESS
                ? Status()

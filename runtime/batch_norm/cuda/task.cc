@@ -8,45 +8,23 @@ namespace gradsmith::batch_norm {
 
 namespace {
 
-using cuda::InPlacePair;
 using cuda::OpInfo;
 using cuda::OpTask;
-
-constexpr std::array<std::string_view, forward::kOperands> kForwardNames = {
-    "X",
-    "scale",
-    "B",
-    "running_mean",
-    "running_var",
-    "Y",
-    "new running_mean",
-    "new running_var",
-    "saved_mean",
-    "saved_inv_std"};
-constexpr std::array<std::string_view, backward::kOperands> kBackwardNames = {
-    "dY", "X", "scale", "B", "saved_mean", "saved_inv_std", "dX", "dScale", "dBias"};
-
-constexpr std::array<InPlacePair, 2> kInPlace = {
-    {{forward::kRunningMean, forward::kNewMean}, {forward::kRunningVar, forward::kNewVar}}};
 
 /// Epsilon and momentum.
 constexpr std::array<double, 2> kTrialScalars = {1e-5, 0.9};
 
-constexpr OpInfo Forward(std::string_view name, std::string_view operation) {
-  return {
-      .name = name,
-      .operands = kForwardNames,
-      .inputs = forward::kInputs,
-      .in_place = kInPlace,
-      .lead = forward::kX,
-      .trial_scalars = kTrialScalars,
-      .operation = operation};
+constexpr OpInfo Forward(OpInfo op, std::string_view operation) {
+  op.lead = forward::kX;
+  op.trial_scalars = kTrialScalars;
+  op.operation = operation;
+  return op;
 }
 
 constexpr OpInfo Backward(std::string_view name, std::string_view operation) {
   return {
       .name = name,
-      .operands = kBackwardNames,
+      .operands = backward::Operands::kNames,
       .inputs = backward::kInputs,
       .lead = backward::kX,
       .operation = operation};
@@ -54,10 +32,12 @@ constexpr OpInfo Backward(std::string_view name, std::string_view operation) {
 
 /// The operators: those of a direction stand together, one for each activation.
 constexpr std::array<std::array<OpInfo, 2>, 2> kOps = {
-    {{Forward("BatchNormalization", "batch-normalization"),
-      Forward("BatchNormalizationRelu", "batch-normalization-relu")},
-     {Backward("BatchNormalizationGrad", "batch-normalization-backward"),
-      Backward("BatchNormalizationReluGrad", "batch-normalization-relu-backward")}}};
+    {{Forward(operands::BatchNormalization::kOp, "batch-normalization"),
+      Forward(operands::BatchNormalizationRelu::kOp, "batch-normalization-relu")},
+     {Backward(operands::BatchNormalizationGrad::kOp.name, "batch-normalization-backward"),
+      Backward(
+          operands::BatchNormalizationReluGrad::kOp.name,
+          "batch-normalization-relu-backward")}}};
 
 }  // namespace
 

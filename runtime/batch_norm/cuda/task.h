@@ -5,6 +5,7 @@
 
 #include "batch_norm/activation.h"
 #include "batch_norm/kernels.h"
+#include "batch_norm/operands.h"
 #include "cuda/op_task.h"
 #include "gradsmith/tensor.h"
 
@@ -13,39 +14,23 @@ namespace gradsmith::batch_norm {
 enum class Direction : unsigned char { kForward, kBackward };
 
 /// The operands of an op, in this order wherever they are a list: its inputs, then its outputs.
+/// Both operators of a direction have the same: without an activation the gradient's B is absent.
 namespace forward {
-enum Operand : unsigned char {
-  kX,
-  kScale,
-  kB,
-  kRunningMean,
-  kRunningVar,
-  kY,
-  kNewMean,
-  kNewVar,
-  kSavedMean,
-  kSavedInvStd,
-};
-inline constexpr int kInputs = 5;
-inline constexpr int kOperands = 10;
+using Operands = operands::BatchNormalization;
+using Operand = Operands::Operand;
+using enum Operand;
+inline constexpr int kInputs = Operands::kInputs;
+inline constexpr int kOperands = Operands::kOperands;
 /// Launch's scalars.
 enum Scalar : unsigned char { kEpsilon, kMomentum };
 }  // namespace forward
 
 namespace backward {
-enum Operand : unsigned char {
-  kDY,
-  kX,
-  kScale,
-  kB,  ///< absent without an activation
-  kSavedMean,
-  kSavedInvStd,
-  kDX,
-  kDScale,
-  kDBias,
-};
-inline constexpr int kInputs = 6;
-inline constexpr int kOperands = 9;
+using Operands = operands::BatchNormalizationReluGrad;
+using Operand = Operands::Operand;
+using enum Operand;
+inline constexpr int kInputs = Operands::kInputs;
+inline constexpr int kOperands = Operands::kOperands;
 }  // namespace backward
 
 /// OpOf returns what is the same of all calls of an op.

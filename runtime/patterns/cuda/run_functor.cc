@@ -48,7 +48,7 @@ OpInfo InfoOf(const FunctorCall& call) {
   const FunctorKernels& kernels = call.kernels;
   return {
       .name = kernels.name,
-      .operands = std::span(kernels.operands).first(call.tensors.size()),
+      .operands = kernels.operands.first(call.tensors.size()),
       .inputs = call.inputs,
       .image = kernels.image,
       .id = ProblemKey::HashOfText(kernels.name) ^ ProblemKey::HashOfText(kernels.image->name)};

@@ -1,11 +1,11 @@
 #include <array>
 #include <string>
-#include <string_view>
 
 #include "cuda/kernel_images.h"
 #include "cuda/run_op.h"
 #include "patterns/cuda/windows.h"
 #include "pool/kernels.h"
+#include "pool/operands.h"
 #include "pool/problem.h"
 
 namespace gradsmith::pool {
@@ -16,43 +16,6 @@ using cuda::Implementation;
 using cuda::OpInfo;
 using cuda::OpTask;
 using cuda::WindowsKind;
-
-constexpr std::array<std::string_view, 3> kMaxPoolOperands = {"X", "Y", "Indices"};
-constexpr OpInfo kMaxPool = {.name = "MaxPool", .operands = kMaxPoolOperands, .inputs = 1};
-constexpr std::array<std::string_view, 3> kMaxPoolGradOperands = {"dY", "Indices", "dX"};
-constexpr OpInfo kMaxPoolGrad = {
-    .name = "MaxPoolGrad",
-    .operands = kMaxPoolGradOperands,
-    .inputs = 2};
-constexpr std::array<std::string_view, 4> kMaxPoolXYGradOperands = {"dY", "X", "Y", "dX"};
-constexpr OpInfo kMaxPoolXYGrad = {
-    .name = "MaxPoolXYGrad",
-    .operands = kMaxPoolXYGradOperands,
-    .inputs = 3};
-constexpr std::array<std::string_view, 2> kForwardOperands = {"X", "Y"};
-constexpr OpInfo kAveragePool = {.name = "AveragePool", .operands = kForwardOperands, .inputs = 1};
-constexpr std::array<std::string_view, 2> kAveragePoolGradOperands = {"dY", "dX"};
-constexpr OpInfo kAveragePoolGrad = {
-    .name = "AveragePoolGrad",
-    .operands = kAveragePoolGradOperands,
-    .inputs = 1};
-
-constexpr OpInfo kGlobalMaxPool = {
-    .name = "GlobalMaxPool",
-    .operands = kForwardOperands,
-    .inputs = 1};
-constexpr OpInfo kGlobalMaxPoolGrad = {
-    .name = "GlobalMaxPoolGrad",
-    .operands = kMaxPoolXYGradOperands,
-    .inputs = 3};
-constexpr OpInfo kGlobalAveragePool = {
-    .name = "GlobalAveragePool",
-    .operands = kForwardOperands,
-    .inputs = 1};
-constexpr OpInfo kGlobalAveragePoolGrad = {
-    .name = "GlobalAveragePoolGrad",
-    .operands = kAveragePoolGradOperands,
-    .inputs = 1};
 
 constexpr WindowsKind kMaxPoolKind = {.kernels = "MaxPool", .has_whole = true, .has_tiles = true};
 constexpr WindowsKind kAveragePoolKind = {
@@ -112,7 +75,9 @@ Status MaxPool::RunCuda(
     const Attributes& attributes,
     const Inputs& inputs,
     const Outputs& outputs) {
-  return Run(context, kFamily<kMaxPoolKind>, kMaxPool, ProblemOf(attributes, inputs, outputs));
+  return Run(
+      context, kFamily<kMaxPoolKind>, operands::MaxPool::kOp,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 Status MaxPoolGrad::RunCuda(
@@ -121,7 +86,8 @@ Status MaxPoolGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kMaxPoolGradKind>, kMaxPoolGrad, ProblemOf(attributes, inputs, outputs));
+      context, kFamily<kMaxPoolGradKind>, operands::MaxPoolGrad::kOp,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 Status MaxPoolXYGrad::RunCuda(
@@ -130,7 +96,8 @@ Status MaxPoolXYGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kMaxPoolXYGradKind>, kMaxPoolXYGrad, ProblemOf(attributes, inputs, outputs));
+      context, kFamily<kMaxPoolXYGradKind>, operands::MaxPoolXYGrad::kOp,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 Status AveragePool::RunCuda(
@@ -139,7 +106,8 @@ Status AveragePool::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kAveragePoolKind>, kAveragePool, ProblemOf(attributes, inputs, outputs));
+      context, kFamily<kAveragePoolKind>, operands::AveragePool::kOp,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 Status AveragePoolGrad::RunCuda(
@@ -148,7 +116,7 @@ Status AveragePoolGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kAveragePoolGradKind>, kAveragePoolGrad,
+      context, kFamily<kAveragePoolGradKind>, operands::AveragePoolGrad::kOp,
       ProblemOf(attributes, inputs, outputs));
 }
 
@@ -158,7 +126,8 @@ Status GlobalMaxPool::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kMaxPoolKind>, kGlobalMaxPool, ProblemOf(attributes, inputs, outputs));
+      context, kFamily<kMaxPoolKind>, operands::GlobalMaxPool::kOp,
+      ProblemOf(attributes, inputs, outputs));
 }
 
 Status GlobalMaxPoolGrad::RunCuda(
@@ -167,7 +136,7 @@ Status GlobalMaxPoolGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kMaxPoolXYGradKind>, kGlobalMaxPoolGrad,
+      context, kFamily<kMaxPoolXYGradKind>, operands::GlobalMaxPoolGrad::kOp,
       ProblemOf(attributes, inputs, outputs));
 }
 
@@ -177,7 +146,7 @@ Status GlobalAveragePool::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kAveragePoolKind>, kGlobalAveragePool,
+      context, kFamily<kAveragePoolKind>, operands::GlobalAveragePool::kOp,
       ProblemOf(attributes, inputs, outputs));
 }
 
@@ -187,7 +156,7 @@ Status GlobalAveragePoolGrad::RunCuda(
     const Inputs& inputs,
     const Outputs& outputs) {
   return Run(
-      context, kFamily<kAveragePoolGradKind>, kGlobalAveragePoolGrad,
+      context, kFamily<kAveragePoolGradKind>, operands::GlobalAveragePoolGrad::kOp,
       ProblemOf(attributes, inputs, outputs));
 }
 

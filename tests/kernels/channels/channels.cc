@@ -1,5 +1,6 @@
 #include "channels/functors.h"
 #include "channels/kernels.h"
+#include "channels/operands.h"
 #include "cuda/kernel_images.h"
 #include "patterns/run_functor.h"
 
@@ -13,15 +14,15 @@ using internal::RowsOnBackend;
 
 constexpr FunctorKernels kNorm = {
     .name = "ChannelNorm",
-    .operands = {"X", "scale", "B", "Y", "mean", "inv_std"},
+    .operands = operands::ChannelNorm::kNames,
     .image = &cuda::kImage_channel_rows};
 constexpr FunctorKernels kNormGrad = {
     .name = "ChannelNormGrad",
-    .operands = {"dY", "X", "scale", "mean", "inv_std", "dX", "dScale", "dBias"},
+    .operands = operands::ChannelNormGrad::kNames,
     .image = &cuda::kImage_channel_rows};
 constexpr FunctorKernels kTotals = {
     .name = "ChannelTotals",
-    .operands = {"X", "weight", "factor", "Y", "sums", "totals"},
+    .operands = operands::ChannelTotals::kNames,
     .image = &cuda::kImage_channel_rows};
 
 }  // namespace

@@ -36,13 +36,15 @@ constexpr OpInfo kMap = {
     .image = &kImage_absent_inputs,
     .masks = AbsentMap::kMasks,
     .optional = AbsentMap::kOptional};
+constexpr std::array<std::string_view, 5> kRowsOperands = {"X", "A", "scale", "Y", "sums"};
 constexpr internal::FunctorKernels kRows = {
     .name = "AbsentRows",
-    .operands = {"X", "A", "scale", "Y", "sums"},
+    .operands = kRowsOperands,
     .image = &kImage_absent_inputs};
+constexpr std::array<std::string_view, 4> kTotalsOperands = {"X", "A", "B", "Y"};
 constexpr internal::FunctorKernels kTotals = {
     .name = "AbsentTotals",
-    .operands = {"X", "A", "B", "Y"},
+    .operands = kTotalsOperands,
     .image = &kImage_absent_inputs};
 
 class CudaAbsent : public CudaTest {

@@ -1,6 +1,7 @@
 #include "cuda/kernel_images.h"
 #include "energies/functors.h"
 #include "energies/kernels.h"
+#include "energies/operands.h"
 #include "patterns/run_functor.h"
 #include "pool/problem.h"
 
@@ -12,11 +13,11 @@ using internal::FunctorKernels;
 
 constexpr FunctorKernels kEnergyPool = {
     .name = "EnergyPool",
-    .operands = {"X", "Y"},
+    .operands = operands::EnergyPool::kNames,
     .image = &cuda::kImage_energy_windows};
 constexpr FunctorKernels kEnergyPoolGrad = {
     .name = "EnergyPoolGrad",
-    .operands = {"dY", "X", "dX"},
+    .operands = operands::EnergyPoolGrad::kNames,
     .image = &cuda::kImage_energy_windows};
 
 pool::WindowAttributes WindowsOf(const PoolAttributes& attributes) {

@@ -293,8 +293,8 @@ class CancellingPlan final : public Plan {
               .ok());
     };
     write(forward::kY, X);
-    write(forward::kNewMean, means);
-    write(forward::kNewVar, vars);
+    write(forward::kNewRunningMean, means);
+    write(forward::kNewRunningVar, vars);
     write(forward::kSavedMean, saved_means);
     write(forward::kSavedInvStd, inv_stds);
     return {};
@@ -704,7 +704,7 @@ TEST(BatchNormTaskTest, TheKeyTellsTasksApart) {
     forward.tensors[i] = TensorRef(kF, reinterpret_cast<void*>(16 * (i + 1L)), dims);
   }
   OpTask in_place = forward;
-  in_place.tensors[forward::kNewMean].data = in_place.tensors[forward::kRunningMean].data;
+  in_place.tensors[forward::kNewRunningMean].data = in_place.tensors[forward::kRunningMean].data;
   OpTask with_relu = forward;
   with_relu.op = &OpOf(Direction::kForward, kRelu);
   tasks.insert(tasks.end(), {forward, in_place, with_relu});

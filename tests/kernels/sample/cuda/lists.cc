@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "core/host_number.h"
 #include "core/tiles.h"
@@ -11,21 +10,13 @@
 #include "cuda/run_op.h"
 #include "sample/descend_step.h"
 #include "sample/kernels.h"
+#include "sample/operands.h"
 
 namespace gradsmith::sample {
 
 namespace {
 
-enum : int { kW, kDw, kV, kRate, kScale, kNewW, kNewV };
-constexpr std::array<std::string_view, 7> kOperands = {"W",     "dW",    "V",    "rate",
-                                                       "scale", "new_W", "new_V"};
-constexpr std::array<cuda::InPlacePair, 2> kInPlace = {
-    {{.input = kW, .output = kNewW}, {.input = kV, .output = kNewV}}};
-constexpr cuda::OpInfo kDescend = {
-    .name = "Descend",
-    .operands = kOperands,
-    .inputs = 5,
-    .in_place = kInPlace};
+using enum operands::Descend::Operand;
 
 /// DescendPlan runs a step of one parameter. A task has two scalars: the momentum, and the rate,
 /// which is 0 where the rate lies on the device.
@@ -35,7 +26,7 @@ class DescendPlan final : public internal::Plan {
     const Dims& dims = task.lead().dims;
     step_.count = 1;
     step_.rank = dims.size();
-    constexpr std::array kStrided = {kW, kDw, kV, kNewW, kNewV};
+    constexpr std::array kStrided = {kW, kDW, kV, kNewW, kNewV};
     for (int dim = 0; dim < dims.size(); ++dim) {
       step_.dims[dim] = dims[dim];
       step_.count *= dims[dim];
@@ -57,7 +48,7 @@ class DescendPlan final : public internal::Plan {
     }
     DescendStep step = step_;
     step.W = launch.operands[kW];
-    step.dW = launch.operands[kDw];
+    step.dW = launch.operands[kDW];
     step.V = static_cast<const float*>(launch.operands[kV]);
     step.rate = static_cast<const float*>(launch.operands[kRate]);
     step.scale = static_cast<const float*>(launch.operands[kScale]);
@@ -91,8 +82,8 @@ Status Descend::RunCuda(
   const ConstTensorRef* const rate_on_device = rate ? nullptr : inputs.rate;
   for (std::size_t i = 0; i < inputs.W.size(); ++i) {
     cuda::OpTask task = cuda::MakeOpTask(
-        kDescend, &inputs.W[i], &inputs.dW[i], &inputs.V[i], rate_on_device, &inputs.scale[i],
-        &outputs.new_W[i], &outputs.new_V[i]);
+        operands::Descend::kOp, &inputs.W[i], &inputs.dW[i], &inputs.V[i], rate_on_device,
+        &inputs.scale[i], &outputs.new_W[i], &outputs.new_V[i]);
     task.scalars.push_back(attributes.momentum);
     task.scalars.push_back(rate.value_or(0));
     if (Status status = cuda::RunOp(context, kFamily, task); !status.ok()) {
