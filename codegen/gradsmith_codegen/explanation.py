@@ -106,7 +106,7 @@ class Explanation:
     passes: list[Pass]
     schedule: list[str]  # the passes in words
     sources: dict[str, str]
-    operations: str  # empty where the schema does not say
+    operations: str  # empty where neither the schema nor formulas say
     special_values: SpecialValues | None
     notes: list[str]  # on NaN and zeros
 
@@ -156,7 +156,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         passes=passes,
         schedule=list(_schedule(passes)),
         sources={backend.value: _source(op, patterns) for backend in one.backends},
-        operations=plain(one.operations.text) if one.operations else "",
+        operations=plain(op.operations) if op.operations else "",
         special_values=special_values.of(one),
         notes=[unmarked(note) for note in special_values.notes(one)],
     )

@@ -20,6 +20,7 @@ from . import (
     formula_kernels,
     formula_rows_cpp,
     model,
+    operation_count,
 )
 from .formula_conditions import SpreadInput
 from .formula_data import FormulaData, NamedFormulaData
@@ -235,6 +236,11 @@ class OpPlan:
     @property
     def has_formulas(self) -> bool:
         return bool(self.op.formulas)
+
+    @cached_property
+    def operations(self) -> Text | None:
+        """How many operations of arithmetic a call makes, as dims and attributes say it."""
+        return operation_count.counted(self.op)
 
     @property
     def runs_on_cuda(self) -> bool:

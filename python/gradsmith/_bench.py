@@ -102,8 +102,8 @@ def _bytes_of(arrays: Any) -> int:
 
 
 def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> float:
-    """How many operations of arithmetic the call makes; 0 where ops.yaml, which counts those of all outputs, does not
-    say."""
+    """How many operations of arithmetic the call makes; 0 where ops.yaml, whose counts and formulas are of all
+    outputs, does not say."""
     count, op = OPERATIONS.get(parsed["op"]), _op(parsed["op"])
     if count is None or outputs is None or any(one is None for one in outputs):
         return 0

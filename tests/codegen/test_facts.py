@@ -4,14 +4,19 @@ and how many operations a call makes."""
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
-from gradsmith_codegen import render
+from gradsmith_codegen import operation_count, render
 from gradsmith_codegen.plan import make_plan
-from schemas import SCALE, edited, load
+from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.text import Text, plain
+from schemas import SCALE, edited, load, op_of
 from test_axes import of_pick
 
 KERNEL = "    kernel: scale::Scale"
+_schema, _ = load_schema(Path(__file__).resolve().parents[2] / "ops.yaml")
+OPERATORS = {op.name: op for op in (_schema.ops if _schema else ())}
 
 
 def written(text: str) -> dict[str, str]:
@@ -62,6 +67,50 @@ def test_how_many_operations_a_call_makes(counted: str) -> None:
     count = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
     assert count({"X": (5, 3, 4)}, {}) == eval(counted, {"N": 5, "D": 12})
     assert f"| Operations of a call | `{counted}` |" in files["docs/Scale.md"]
+
+
+def counted(operator: str) -> str:
+    """What the operations of one of ops.yaml's operators are said to be."""
+    return plain(operation_count.counted(OPERATORS[operator]) or Text("none"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [
+        ("Sigmoid", "D"),
+        ("ReluGrad", "D"),  # the comparison; what it selects is no operation
+        ("MulGrad", "4 * D"),  # two products, two sums over what was broadcast
+        # xhat 2, of_xhat 2, of_y 1, xhat * of_xhat and + and / and - and a product; scale * inv_std; dScale; dB
+        ("InstanceNormalizationGrad", "10 * N * C * D + 3 * N * C"),
+        ("SoftmaxGrad", "4 * B * A * F"),  # dY * Y, its sum, the difference, the product
+        ("ReduceMean", "B * A * F + B * F"),  # the sum, and a quotient for each result
+        ("ReduceSumGrad", "none"),  # copies
+        ("SoftmaxCrossEntropyLoss", "none"),  # its dims hang on an attribute
+        ("BatchNormalization", "8 * N * C * D"),  # which it says itself
+    ],
+)
+def test_operations_follow_from_formulas(operator: str, expected: str) -> None:
+    assert counted(operator) == expected
+
+
+def test_what_is_said_of_operations_counts_before_formulas() -> None:
+    squared = (KERNEL, "    formulas: {Y: factor * X * X}")
+    assert plain(operation_count.counted(op_of(edited(SCALE, squared))) or Text()) == "2 * N * D"
+    said = edited(SCALE, (KERNEL, "    operations: 7 * N\n    formulas: {Y: factor * X * X}"))
+    assert plain(operation_count.counted(op_of(said)) or Text()) == "7 * N"
+
+
+@pytest.mark.parametrize(("attributes", "row"), [({}, 5), ({"axis": 1}, 3), ({"axis": 1, "coerced": True}, 15)])
+def test_dims_beside_an_axis_are_those_of_the_call(attributes: dict[str, object], row: int) -> None:
+    found = operation_count.operands(OPERATORS["SoftmaxGrad"])
+    known = {"dims": {"dY": (2, 3, 5)}, "given": attributes, "_prod": math.prod}
+    assert eval(found["A"], known) == row
+    assert eval(f"{found['B']} * {found['A']} * {found['F']}", known) == 2 * 3 * 5
+
+
+@pytest.mark.parametrize("operator", [op.name for op in OPERATORS.values() if operation_count.counted(op)])
+def test_every_call_shows_what_operations_are_counted_by(operator: str) -> None:
+    assert operation_count.expression(OPERATORS[operator])
 
 
 def test_dims_behind_a_list_and_attributes_are_counted() -> None:
