@@ -12,14 +12,14 @@
 
 namespace gradsmith {
 
-/// AutoPad is how a convolution's pads come about (ONNX Conv, attribute `auto_pad`). NOTSET: from
-/// `pads`; VALID: none; SAME_UPPER and SAME_LOWER: so many that the output has ceil(input / stride)
-/// positions, an odd one at the end or at the beginning.
+/// AutoPad is how a convolution's pads come about (ONNX Conv, attribute `auto_pad`). With NOTSET
+/// they are `pads`, and with VALID there are none. With SAME_UPPER and SAME_LOWER there are so many
+/// that the output has ceil(input / stride) positions, an odd one at the end or at the beginning.
 enum class AutoPad : std::uint8_t { NOTSET, SAME_UPPER, SAME_LOWER, VALID };
 
 /// LossReduction is what becomes of the losses of all samples (ONNX SoftmaxCrossEntropyLoss,
-/// attribute `reduction`). mean: their mean, weighted where samples have weights; sum: their sum;
-/// none: they stay as they are, one for each sample.
+/// attribute `reduction`). With mean it is their mean, weighted where samples have weights, and
+/// with sum their sum; with none they stay as they are, one for each sample.
 enum class LossReduction : std::uint8_t { mean, sum, none };
 
 /// AttributeValue is the value of an attribute whose op is chosen at run time. An enum's value is

@@ -19,16 +19,17 @@ namespace gradsmith {
 
 /// CachedChoice is one problem and the kernel that it is computed with.
 struct CachedChoice {
-  /// Op, types, shapes, layout and policy. This and the next are printable UTF-8, whatever was in
-  /// the file.
+  /// The op, its types, shapes, layout and policy. This and the next are printable UTF-8, whatever
+  /// was in the file.
   std::string problem;
-  /// Source, engine and knobs.
+  /// The kernel's source, engine and knobs.
   std::string kernel;
   SearchMode mode = SearchMode::kHeuristic;
-  /// 0 where it was not timed.
+  /// The kernel's time, or 0 where it was not timed.
   double milliseconds = 0;
   std::size_t workspace = 0;
-  /// The largest error that was measured of its outputs, relative to their norm; 0 where none was.
+  /// The largest error that was measured of its outputs, relative to their norm, or 0 where none
+  /// was.
   double error = 0;
 };
 

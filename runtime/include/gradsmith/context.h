@@ -35,19 +35,19 @@ enum class SearchMode : std::uint8_t {
   kBenchmark,
 };
 
-/// ToString returns "default", "heuristic" or "benchmark", and "unknown" for what is none of them.
+/// ToString returns "default", "heuristic" or "benchmark", and "unknown" for any other value.
 std::string_view ToString(SearchMode mode);
 
 /// SearchProgress is reported while a search goes on.
 struct SearchProgress {
   std::string problem;
   std::string candidate;
-  /// Median of the candidate's runs; 0 where it was not timed.
+  /// The median time of the candidate's runs, or 0 where it was not timed.
   double milliseconds = 0;
-  /// The largest error that was measured of the candidate's outputs, relative to their norm; 0
+  /// The largest error that was measured of the candidate's outputs, relative to their norm, or 0
   /// where they were not compared.
   double error = 0;
-  /// Why the candidate cannot be taken; empty where it can.
+  /// The reason why the candidate cannot be taken, empty where it can.
   std::string rejection;
   int tried = 0;
   int candidates = 0;
@@ -82,43 +82,48 @@ struct ContextOptions {
   // deterministic, search_mode, search_budget_seconds, first_choice_seconds, cache,
   // on_search_progress and workspace_limit.
 
-  /// A cudaStream_t (CUstream) of the device; null is its default stream.
+  /// A cudaStream_t (CUstream) of the device. Null stands for its default stream.
   void* stream = nullptr;
-  /// Only kernels that give the same bits each time. Unset: for double only. Where it is set to
-  /// true the kernel is not chosen by a clock either, unless search_mode is kBenchmark.
+  /// Whether only kernels are taken that give the same bits each time. Where it is unset, that
+  /// holds for double alone; where it is true, the kernel is not chosen by a clock either, unless
+  /// search_mode is kBenchmark.
   std::optional<bool> deterministic = {};
-  /// Float may be multiplied in TF32: 10 bits of mantissa, and faster.
+  /// Whether float may be multiplied in TF32, which is faster and has 10 bits of mantissa.
   bool allow_tf32 = false;
-  /// Kernels whose measured error is beyond the promise of their type may be taken where they are
-  /// faster; batch normalization may then lose the digits that a large mean costs. On the CPU as
-  /// well.
+  /// Whether kernels may be taken, where they are faster, whose measured error is beyond the
+  /// promise of their type. Batch normalization may then lose the digits that a large mean costs.
+  /// It holds on the CPU as well.
   bool allow_reduced_accuracy = false;
-  /// Only kernels of convolutions that never multiply padding, which is zero: what is NaN or
-  /// infinite in an input then reaches those results alone that have a product with it.
+  /// Whether only kernels of convolutions are taken that never multiply padding, which is zero.
+  /// What is NaN or infinite in an input then reaches those results alone that have a product with
+  /// it.
   bool exact_padding = false;
-  /// Unset: what the environment variable GRADSMITH_SEARCH_MODE says, otherwise kHeuristic.
+  /// The mode of searches. Where it is unset, the environment variable GRADSMITH_SEARCH_MODE says
+  /// it, and otherwise it is kHeuristic.
   std::optional<SearchMode> search_mode = {};
-  /// For kBenchmark: after so many seconds no further kernel is tried on a problem, counted from
-  /// when the first has loaded its code.
+  /// After so many seconds kBenchmark tries no further kernel on a problem, counted from when the
+  /// first has loaded its code.
   double search_budget_seconds = 10;
-  /// For kHeuristic: when a problem is new, other kernels are timed beside the first by heuristics,
-  /// and no further one is begun after so many seconds and four runs of the first; longer where
-  /// that takes more than 5 ms. With 0, and where `deterministic` is set to true, the first is
+  /// When a problem is new, kHeuristic times other kernels beside the first by heuristics, and
+  /// begins no further one after so many seconds and four runs of the first. It takes longer where
+  /// that one takes more than 5 ms. With 0, and where `deterministic` is set to true, the first is
   /// taken, by no clock.
   double first_choice_seconds = 0.008;
-  /// The file in which choices of kernels are kept across processes; "off": kept for this process
-  /// alone. Contexts of one file share its choices. Unset: as gradsmith/cache.h says.
+  /// The file in which choices of kernels are kept across processes. "off" keeps them for this
+  /// process alone. Contexts of one file share its choices. Where it is unset, gradsmith/cache.h
+  /// says which file it is.
   std::optional<std::string> cache = {};
-  /// Called from the searching thread.
+  /// The function that is told of each step of a search, called from the searching thread.
   std::function<void(const SearchProgress&)> on_search_progress = {};
-  /// Most bytes of workspace that a call may take.
+  /// The most bytes of workspace that a call may take.
   std::size_t workspace_limit = kNoLimit;
-  /// The caller's own workspace instead of memory that the context takes, at a multiple of 256 (at
-  /// others calls are refused); calls through such a context, and CUDA graphs that they were
-  /// captured into, must not overlap on several streams.
+  /// The caller's own workspace, used instead of memory that the context takes. Its address is a
+  /// multiple of 256: at others calls are refused. Calls through such a context, and CUDA graphs
+  /// that they were captured into, must not overlap on several streams.
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
-  /// Where workspace comes from unless `workspace` is given; unset: the driver's memory pool.
+  /// Where workspace comes from unless `workspace` is given. Where it is unset, that is the
+  /// driver's memory pool.
   Allocator allocator = {};
 };
 
@@ -129,22 +134,22 @@ struct ContextOptions {
 class Context {
  public:
   Context() : Context(ContextOptions{}) {}
-  /// Nothing is thrown: where there is no memory for the Context, see status(); where threads
-  /// cannot be started it has fewer, at worst the caller's alone.
+  /// The constructor throws nothing. Where there is no memory for the Context, status() says so;
+  /// where threads cannot be started it has fewer, at worst the caller's alone.
   explicit Context(const ContextOptions& options);
 
-  /// Success, or why every call through this Context is refused with this very error: there was no
-  /// memory to make it, or it was moved from. Its options are then the defaults.
+  /// status returns success, or the error with which every call through this Context is refused:
+  /// there was no memory to make it, or it was moved from. Its options are then the defaults.
   [[nodiscard]] Status status() const;
 
   [[nodiscard]] Device device() const { return options().device; }
   [[nodiscard]] Backend backend() const { return options().device.backend; }
-  /// How many threads calls run on, the caller's among them: no more than could be started, and in
-  /// the child of a fork the caller's alone.
+  /// threads returns how many threads calls run on, the caller's among them. They are no more than
+  /// could be started, and in the child of a fork the caller's alone.
   [[nodiscard]] int threads() const;
   [[nodiscard]] const ContextOptions& options() const { return state().options; }
 
-  /// The mode that searches are made in.
+  /// search_mode returns the mode that searches are made in.
   [[nodiscard]] SearchMode search_mode() const { return state().search_mode; }
 
   /// ForPreparing returns this context for calls that do everything but the work: they validate,
@@ -154,12 +159,13 @@ class Context {
   [[nodiscard]] Context ForPreparing() const;
   [[nodiscard]] bool preparing() const { return preparing_; }
 
-  /// For kernels: what ParallelFor in core/parallel.h runs on; null where one thread does all.
+  /// thread_pool returns what ParallelFor in core/parallel.h runs on, for kernels. It is null where
+  /// one thread does all.
   [[nodiscard]] internal::ThreadPool* thread_pool() const { return state().pool.get(); }
-  /// For kernels: where CUDA kernels take their workspace; null on the CPU.
+  /// workspace_arena returns where CUDA kernels take their workspace. It is null on the CPU.
   [[nodiscard]] internal::WorkspaceArena* workspace_arena() const { return state().arena.get(); }
-  /// For kernels: what remembers the choices that are made for this context; null on the CPU, but
-  /// in a build with oneDNN.
+  /// decisions returns what remembers the choices that are made for this context, for kernels. It
+  /// is null on the CPU, but in a build with oneDNN.
   [[nodiscard]] internal::DecisionCache* decisions() const { return state().decisions; }
 
  private:
@@ -172,19 +178,19 @@ class Context {
   };
 
   static std::shared_ptr<const State> MakeState(const ContextOptions& options);
-  /// What a Context without a state has.
+  /// The state of a Context that has none of its own.
   static const State& Nothing();
   [[nodiscard]] const State& state() const { return state_ == nullptr ? Nothing() : *state_; }
 
-  /// Null where there is no memory for it, and where it was moved from.
+  /// The state, or null where there is no memory for it and where it was moved from.
   std::shared_ptr<const State> state_;
-  /// Why `state_` could not be made.
+  /// The reason why `state_` could not be made.
   Status not_made_;
   bool preparing_ = false;
 };
 
-/// CheckDevice says whether calls can run on a device: success, or what is missing on this machine
-/// or in this build (the driver, a GPU, cuDNN).
+/// CheckDevice returns success where calls can run on a device, or the error that says what is
+/// missing on this machine or in this build (the driver, a GPU, cuDNN).
 Status CheckDevice(Device device);
 
 }  // namespace gradsmith

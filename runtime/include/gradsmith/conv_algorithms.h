@@ -19,8 +19,8 @@
 /// see what there is.
 namespace gradsmith {
 
-/// ConvPrimitive is what is computed from what: y from x and w, x's gradient from y's and w, w's
-/// gradient from x and y's.
+/// ConvPrimitive says what is computed: y from x and w, the gradient of x from those of y and w, or
+/// the gradient of w from x and that of y.
 enum class ConvPrimitive : std::uint8_t { kForward, kBackwardData, kBackwardFilter };
 
 /// ConvGeometry are a convolution's attributes; empty lists mean the defaults.
@@ -45,7 +45,7 @@ struct ConvAlgorithm {
 
 /// WorkspaceLimit is the largest workspace worth offering.
 struct WorkspaceLimit {
-  /// Nine tenths of the device memory that is free now.
+  /// This limit is nine tenths of the device memory that is free now.
   static WorkspaceLimit OfFreeMemory() { return {true, kNoLimit}; }
   static WorkspaceLimit AtMost(std::size_t bytes) { return {false, bytes}; }
   static WorkspaceLimit None() { return {false, kNoLimit}; }
@@ -131,8 +131,9 @@ class ConvAlgorithms {
     return Run(std::span(names.begin(), names.size()), attempts);
   }
 
-  /// The same on tensors elsewhere, as they come with each batch; nothing is prepared anew. An
-  /// address that was prepared as a multiple of 16 must be one here; elements must be aligned.
+  /// Run does the same on tensors elsewhere, as they come with each batch, and prepares nothing
+  /// anew. An address that was prepared as a multiple of 16 must be one here; elements must be
+  /// aligned.
   Result<std::string> Run(
       std::span<const std::string> names,
       const ConvAddresses& addresses,

@@ -45,7 +45,7 @@ class Registry {
     return Explain(op, std::span(types.begin(), types.size()), backend);
   }
 
-  /// All rows, in the order they were added.
+  /// rows returns all rows, in the order in which they were added.
   [[nodiscard]] const std::vector<const Row*>& rows() const { return rows_; }
 
  private:
@@ -59,7 +59,8 @@ class Registry {
   void Rehash();
 
   std::vector<const Row*> rows_;
-  /// Open addressing, a power of two, at most half full.
+  /// A hash table with open addressing, whose size is a power of two and which is at most half
+  /// full.
   std::vector<Slot> slots_;
 };
 

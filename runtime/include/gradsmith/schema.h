@@ -47,35 +47,37 @@ using ShapeRule = Result<Dims> (*)(const void* attributes, std::span<const Dims>
 struct SymbolSpec {
   std::string_view name = {};
   bool is_list = false;
-  /// For lists: how many dims there may be.
+  /// The least and the largest number of dims of a list.
   std::int8_t min_length = 0;
   std::int8_t max_length = kMaxRank;
-  /// For lists: index of a bool attribute, or -1. Where it is true, there may be min_length_if to
+  /// The index of a bool attribute, or -1: where it is true, a list has min_length_if to
   /// max_length_if dims instead.
   std::int8_t length_if = -1;
   std::int8_t min_length_if = 0;
   std::int8_t max_length_if = 0;
-  /// For lists: index of the symbol that has the same length, or -1.
+  /// The index of the symbol whose length a list has, or -1.
   std::int16_t length_of = -1;
-  /// For lists: index of an int attribute, an axis, before which the list's dims stand, or -1.
+  /// The index of an int attribute, an axis, before which a list's dims stand, or -1.
   std::int8_t length_axis = -1;
-  /// For lists: index of the list symbol that the dims broadcast to, the last ones together and
-  /// each 1 or equal, or -1.
+  /// The index of the list symbol that a list's dims broadcast to, the last ones together and each
+  /// 1 or equal, or -1.
   std::int16_t broadcast_to = -1;
-  /// For lists: index of the ints attribute that gives the dims where it is neither empty nor
-  /// absent. For scalars: index of the int attribute that the dim is. Or -1.
+  /// The index of the attribute that gives the dims, or -1. A list's is an ints attribute and
+  /// counts where it is neither empty nor absent; a scalar's is an int attribute, which the dim
+  /// equals.
   std::int8_t given_by = -1;
-  /// Where nothing else binds the symbol, the outputs that the caller passes do.
+  /// True where the outputs that the caller passes bind the symbol if nothing else does.
   bool from_outputs = false;
-  /// For scalars: index of an int attribute that the dim must be a multiple of, or -1.
+  /// The index of an int attribute that a scalar's dim must be a multiple of, or -1.
   std::int8_t multiple_of = -1;
-  /// Only lists of tensors have the symbol: the tensors at one place of all lists share it, and
-  /// those at another have one of their own.
+  /// True of a symbol that only lists of tensors have. The tensors at one place of all lists share
+  /// it, and those at another have one of their own.
   bool of_each = false;
-  /// For scalars: index of the scalar symbol, one of_each, whose sum over the lists the dim is, or
+  /// The index of the scalar symbol, one of_each, whose sum over the lists a scalar's dim is, or
   /// -1.
   std::int8_t sum_of = -1;
-  /// What the symbol must be once the inputs are known, or null. `rule_name` is for messages.
+  /// The function that computes the symbol once the inputs are known, or null. `rule_name` is what
+  /// messages call it.
   ShapeRule rule = nullptr;
   std::string_view rule_name = {};
 };
@@ -83,29 +85,30 @@ struct SymbolSpec {
 /// TensorSpec is an input or an output.
 struct TensorSpec {
   std::string_view name = {};
-  /// Index into OpSchema::type_parameters, or -1 where the type is `fixed_type` in every row.
+  /// The index into OpSchema::type_parameters, or -1 where the type is `fixed_type` in every row.
   std::int8_t type_parameter = -1;
   DataType fixed_type = DataType::kFloat;
   bool optional = false;
   /// The name of the length where the argument is a list of tensors, which all have the type; empty
   /// where it is one tensor. The tensors of an optional list may each be absent.
   std::string_view list = {};
-  /// For inputs: the output whose dims this tensor holds, or empty. The tensor is then a vector of
-  /// int64 on the host, and `shape` is the output's.
+  /// The output whose dims an input holds, or empty. The input is then a vector of int64 on the
+  /// host, and `shape` is the output's.
   std::string_view shape_of = {};
   std::span<const DimSpec> shape = {};
-  /// The shape as `ops.yaml` writes it, for messages: "[N, M, *O]".
+  /// The shape as `ops.yaml` writes it and messages quote it, for example "[N, M, *O]".
   std::string_view shape_text = {};
-  /// For inputs: only the shape is needed, and the data are never read; they may be null.
+  /// True of an input of which only the shape is needed. Its data are never read and may be null.
   bool shape_only = false;
-  /// For inputs: the tensor may lie on the host also where the context is on another device.
+  /// True of an input that may lie on the host also where the context is on another device.
   bool may_be_on_host = false;
-  /// For outputs: index of the input whose very memory may be written in place, or -1.
+  /// The index of the input in whose very memory an output may be written, or -1.
   std::int16_t in_place_of = -1;
-  /// For a gradient: the forward's tensor that this is the gradient of, or empty.
+  /// The forward operator's tensor that this is the gradient of, or empty.
   std::string_view gradient_of = {};
 };
 
+/// AttributeKind says what values an attribute has.
 enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum, kBool, kFloats, kString };
 
 /// AttributeSpec is an attribute: where it lies in the op's attributes struct and which values it
@@ -113,24 +116,24 @@ enum class AttributeKind : std::uint8_t { kInt, kFloat, kInts, kEnum, kBool, kFl
 struct AttributeSpec {
   std::string_view name = {};
   AttributeKind kind = AttributeKind::kInt;
-  /// Byte offset of the field: std::int64_t, double, IntList, an enum with one byte, bool,
-  /// FloatList or std::string, by kind.
+  /// The field's offset in bytes. By kind it is a std::int64_t, a double, an IntList, an enum with
+  /// one byte, a bool, a FloatList or a std::string.
   std::size_t offset = 0;
-  /// The attribute has no default, and its absence means something: the field is a std::optional of
-  /// that type. Enums are never optional.
+  /// True of an attribute that has no default and whose absence means something. Its field is a
+  /// std::optional of that type; enums are never optional.
   bool optional = false;
-  /// Inclusive bounds of a number or of each number of a list: the least and the largest double
-  /// where any finite number will do, infinite where the number may be that.
+  /// The inclusive bounds of a number, or of each number of a list. They are the least and the
+  /// largest double where any finite number will do, and infinite where the number may be that.
   double minimum = 0;
   double maximum = 0;
-  /// For enums: the names, in the order of the enumerators from 0.
+  /// The names of an enum's enumerators, in their order from 0.
   std::span<const std::string_view> choices = {};
-  /// For lists: a list that is not empty has length_factor * (length of symbol length_of) entries;
-  /// no rule where length_of is -1.
+  /// A list that is not empty has length_factor * (length of symbol length_of) entries. It may have
+  /// any number of them where length_of is -1.
   std::int8_t length_factor = 1;
   std::int8_t length_of = -1;
-  /// For ints: index of the input of which the attribute is an axis, from -rank to rank - 1, or -1.
-  /// Where that input is a list of tensors, the attribute is an axis of the first, and all have its
+  /// The index of the input of which an int is an axis, from -rank to rank - 1, or -1. Where that
+  /// input is a list of tensors, the attribute is an axis of the first, and all have its
   /// rank.
   std::int16_t axis_of = -1;
 };
@@ -154,7 +157,7 @@ struct OpSchema {
   int since_version = 1;
   /// The op whose gradient this is, or empty.
   std::string_view gradient_of = {};
-  /// Name of the handwritten kernel, for example "conv::ConvGrad".
+  /// The name of the handwritten kernel, for example "conv::ConvGrad".
   std::string_view kernel = {};
   std::string_view source_file = {};
   std::span<const std::string_view> type_parameters = {};
@@ -162,8 +165,9 @@ struct OpSchema {
   std::span<const TensorSpec> inputs = {};
   std::span<const TensorSpec> outputs = {};
   std::span<const AttributeSpec> attributes = {};
-  /// Arguments are lists of tensors, all of one length, which each call chooses. The tensors of a
-  /// list then stand one after another in its place among the arguments, and none is left out.
+  /// True where arguments are lists of tensors, all of one length, which each call chooses. The
+  /// tensors of a list then stand one after another in its place among the arguments, and none is
+  /// left out.
   bool has_lists = false;
   /// What such an op is for lists of one length: an op of so many tensors in the place of each list
   /// (internal::SpellOut). 0 for all other ops.
@@ -190,8 +194,8 @@ struct Row {
   Backend backend = Backend::kCpu;
   Repeatable repeatable = Repeatable::kPolicy;
   RunFunction run = nullptr;
-  /// Where `ops.yaml` has the row: the line of the entry that holds it, and how many lines further
-  /// down. Entry lines are kept in the dispatch table's file alone, so that an edit of one entry
+  /// The line of the entry of `ops.yaml` that holds the row, and how many lines further down the
+  /// row is. Entry lines are kept in the dispatch table's file alone, so that an edit of one entry
   /// recompiles no other.
   const std::int32_t* entry_line = nullptr;
   std::int32_t line_offset = 0;

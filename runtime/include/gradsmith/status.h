@@ -35,7 +35,7 @@ class [[nodiscard]] Status {
 
   [[nodiscard]] bool ok() const { return code_ == StatusCode::kOk; }
   [[nodiscard]] StatusCode code() const { return code_; }
-  /// The sentence; empty for success.
+  /// message returns the sentence, which is empty for success.
   [[nodiscard]] const std::string& message() const noexcept;
 
   /// WithPrefix returns the same error with `prefix` before its sentence, or, where there is no
@@ -44,10 +44,11 @@ class [[nodiscard]] Status {
 
  private:
   StatusCode code_ = StatusCode::kOk;
-  /// Null where there is no sentence.
+  /// The sentence, or null where there is none.
   std::shared_ptr<const std::string> message_;
 };
 
+/// InvalidArgument, Unsupported, OutOfMemory and Internal return the errors of these codes.
 Status InvalidArgument(std::string message);
 Status Unsupported(std::string message);
 Status OutOfMemory(std::string message);
@@ -65,7 +66,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return std::holds_alternative<T>(state_); }
   [[nodiscard]] Status status() const { return ok() ? Status() : std::get<Status>(state_); }
 
-  /// The value; call only when ok(), otherwise std::bad_variant_access is thrown.
+  /// The value may be asked for only when ok(); otherwise std::bad_variant_access is thrown.
   [[nodiscard]] const T& value() const& { return std::get<T>(state_); }
   [[nodiscard]] T& value() & { return std::get<T>(state_); }
   [[nodiscard]] T&& value() && { return std::get<T>(std::move(state_)); }

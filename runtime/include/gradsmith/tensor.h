@@ -106,8 +106,8 @@ Strides ChannelsLastStrides(const Dims& dims);
 std::int64_t NumElements(const Dims& dims);
 
 /// BasicTensorRef is a non-owning view of a tensor whose element type is known at run time. A
-/// default-constructed one is absent: an output that is not wanted, an optional input that is not
-/// given.
+/// default-constructed one is absent: it stands for an output that is not wanted, or for an
+/// optional input that is not given.
 template <typename Void>
 struct BasicTensorRef {
   Void* data = nullptr;
@@ -116,8 +116,8 @@ struct BasicTensorRef {
   Device device;
   DataType type = DataType::kFloat;
   bool present = false;
-  /// For a gradient that is an output: the result is added to what is there (beta = 1) instead of
-  /// replacing it.
+  /// True of a gradient, an output, that is added to what is there (beta = 1) instead of replacing
+  /// it.
   bool accumulate = false;
 
   BasicTensorRef() = default;

@@ -80,15 +80,15 @@ constexpr float CutToOdd(double value) {
 
 }  // namespace internal
 
-/// MLFloat16 stores an IEEE 754 binary16 number. Layout-compatible with `__half`; arithmetic is
-/// done in float.
+/// MLFloat16 stores an IEEE 754 binary16 number. It is layout-compatible with `__half`, and
+/// arithmetic is done in float.
 struct MLFloat16 {
   std::uint16_t bits = 0;
 
   constexpr MLFloat16() = default;
-  /// Rounds to nearest, ties to even; overflow becomes infinity, NaN stays NaN.
+  /// The number is rounded to the nearest, ties to even. Overflow becomes infinity, NaN stays NaN.
   explicit constexpr MLFloat16(float value) : bits(FromFloat(value)) {}
-  /// Rounds once, as from float.
+  /// The number is rounded once, as from float.
   explicit constexpr MLFloat16(double value) : bits(FromFloat(internal::CutToOdd<12>(value))) {}
   explicit constexpr MLFloat16(std::integral auto value) : MLFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const { return ToFloat(bits); }
@@ -104,15 +104,15 @@ struct MLFloat16 {
   static constexpr float ToFloat(std::uint16_t bits);
 };
 
-/// BFloat16 stores the upper half of an IEEE 754 binary32 number. Layout-compatible with
-/// `__nv_bfloat16`; arithmetic is done in float.
+/// BFloat16 stores the upper half of an IEEE 754 binary32 number. It is layout-compatible with
+/// `__nv_bfloat16`, and arithmetic is done in float.
 struct BFloat16 {
   std::uint16_t bits = 0;
 
   constexpr BFloat16() = default;
-  /// Rounds to nearest, ties to even; NaN stays NaN.
+  /// The number is rounded to the nearest, ties to even. NaN stays NaN.
   explicit constexpr BFloat16(float value) : bits(FromFloat(value)) {}
-  /// Rounds once, as from float.
+  /// The number is rounded once, as from float.
   explicit constexpr BFloat16(double value) : bits(FromFloat(internal::CutToOdd<9>(value))) {}
   explicit constexpr BFloat16(std::integral auto value) : BFloat16(static_cast<double>(value)) {}
   explicit constexpr operator float() const {
