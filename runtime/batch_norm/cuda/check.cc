@@ -8,6 +8,7 @@
 #include "batch_norm/cuda/check_arguments.h"
 #include "batch_norm/cuda/task.h"
 #include "cuda/driver.h"
+#include "cuda/exactness.h"
 #include "cuda/kernel_images.h"
 #include "cuda/module.h"
 

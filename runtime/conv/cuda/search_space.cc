@@ -25,6 +25,7 @@
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
 #include "cuda/bad_engines.h"
+#include "cuda/exactness.h"
 
 namespace gradsmith::conv {
 

@@ -31,6 +31,7 @@
 #include "cuda/call_graph.h"
 #include "cuda/capture.h"
 #include "cuda/driver.h"
+#include "cuda/exactness.h"
 #include "cuda/selected_run.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"

@@ -9,6 +9,7 @@
 
 #include "core/plan.h"
 #include "cuda/driver.h"
+#include "cuda/exactness.h"
 #include "runtime/cuda/gpu_tensor.h"
 
 /// How far a result may be off, which needs no GPU, and what candidates may not write, which does.
