@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "conv/cuda/call_plan.h"
+#include "conv/cuda/call.h"
 #include "conv/cuda/search_space.h"
 #include "conv/task.h"
 #include "cuda/tensor_ops.h"
@@ -81,9 +81,9 @@ class SmallConv {
 
   /// As plans of a whole call take them: those of a primitive need the first three alone, and
   /// write to one of them.
-  [[nodiscard]] conv::CallAddresses Addresses() const {
-    return {x_.memory.data(),  w_.memory.data(), y_.memory.data(), dx_.memory.data(),
-            dw_.memory.data(), y_.memory.data(), db_.memory.data()};
+  [[nodiscard]] std::array<void*, conv::kCallTensors> Addresses() const {
+    return {x_.memory.data(),  w_.memory.data(),  y_.memory.data(), nullptr,
+            dx_.memory.data(), dw_.memory.data(), y_.memory.data(), db_.memory.data()};
   }
 
  private:
@@ -136,7 +136,7 @@ JsonObject MeasureBare(const Gpu& gpu, const SmallConv& conv) {
   auto* stream = static_cast<CUstream>(gpu.Options().stream);
   JsonObject bare;
   for (const auto& [key, ready] : state.plans().entries()) {
-    const conv::CallAddresses operands = conv.Addresses();
+    const std::array<void*, conv::kCallTensors> operands = conv.Addresses();
     internal::Plan& plan = *ready.plan;
     const DeviceBuffer workspace =
         Take(DeviceBuffer::Allocate({Backend::kCuda, 0}, plan.workspace() + 1));

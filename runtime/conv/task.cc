@@ -21,26 +21,6 @@ std::string LayoutText(const Dims& dims, const Strides& strides) {
   return strides == ChannelsLastStrides(dims) ? "NHWC" : "strides " + ToString(strides);
 }
 
-/// "pads [0, 2, 1, 1]" and so on, where they are not the defaults.
-std::string AxesText(const Problem& problem) {
-  IntList strides;
-  IntList dilations;
-  IntList pads;
-  IntList ends;
-  for (int i = 0; i < problem.spatial_rank; ++i) {
-    const Axis& axis = problem.axes[i];
-    strides.push_back(axis.stride);
-    dilations.push_back(axis.dilation);
-    pads.push_back(axis.pad_begin);
-    ends.push_back(axis.pad_end);
-  }
-  for (const std::int64_t end : ends) {
-    pads.push_back(end);
-  }
-  return ", strides " + ToString(strides) + ", pads " + ToString(pads) + ", dilations " +
-         ToString(dilations) + ", group " + std::to_string(problem.group);
-}
-
 }  // namespace
 
 std::string_view ToString(Primitive primitive) {
@@ -85,6 +65,11 @@ Strides& StridesOf(Problem& problem, Operand operand) {
   return const_cast<Strides&>(StridesOf(static_cast<const Problem&>(problem), operand));
 }
 
+bool HasEmptyOperand(const Problem& problem) {
+  return NumElements(DimsOf(problem, kX)) == 0 || NumElements(DimsOf(problem, kW)) == 0 ||
+         NumElements(DimsOf(problem, kY)) == 0;
+}
+
 void AddTo(const Task& task, internal::ProblemKey* key) {
   const Problem& problem = task.problem;
   key->Add((kFamily << 8U) + static_cast<std::int64_t>(task.primitive));
@@ -109,6 +94,25 @@ void AddTo(const Task& task, internal::ProblemKey* key) {
   key->Add(task.alignment[kX] + (task.alignment[kW] << 8U) + (task.alignment[kY] << 16U));
 }
 
+std::string AttributesText(const Problem& problem) {
+  IntList strides;
+  IntList dilations;
+  IntList pads;
+  IntList ends;
+  for (int i = 0; i < problem.spatial_rank; ++i) {
+    const Axis& axis = problem.axes[i];
+    strides.push_back(axis.stride);
+    dilations.push_back(axis.dilation);
+    pads.push_back(axis.pad_begin);
+    ends.push_back(axis.pad_end);
+  }
+  for (const std::int64_t end : ends) {
+    pads.push_back(end);
+  }
+  return ", strides " + ToString(strides) + ", pads " + ToString(pads) + ", dilations " +
+         ToString(dilations) + ", group " + std::to_string(problem.group);
+}
+
 std::string Describe(const Task& task) {
   std::string text = std::string(ToString(task.primitive)) + " of " +
                      std::string(gradsmith::ToString(task.problem.type));
@@ -120,7 +124,7 @@ std::string Describe(const Task& task) {
       text += " aligned to " + std::to_string(task.alignment.at(operand)) + " bytes";
     }
   }
-  return text + AxesText(task.problem) + (task.bias ? ", with a bias" : "") +
+  return text + AttributesText(task.problem) + (task.bias ? ", with a bias" : "") +
          (task.accumulate ? ", accumulating" : "");
 }
 

@@ -61,8 +61,15 @@ Dims DimsOf(const Problem& problem, Operand operand);
 const Strides& StridesOf(const Problem& problem, Operand operand);
 Strides& StridesOf(Problem& problem, Operand operand);
 
-/// AddTo adds everything that a choice of kernel depends on.
+/// HasEmptyOperand is true where x, w or y has no elements: nothing is summed.
+bool HasEmptyOperand(const Problem& problem);
+
+/// AddTo adds everything that a choice of kernel depends on. Choices are remembered by primitives,
+/// not by calls: the four ops share them, whatever else a call asks for.
 void AddTo(const Task& task, internal::ProblemKey* key);
+
+/// AttributesText returns ", strides [1, 2], pads [0, 2, 1, 1], dilations [1, 1], group 1".
+std::string AttributesText(const Problem& problem);
 
 /// Describe returns, for example, "backward-data of float, x [2, 3, 9, 11] NCHW, w ...".
 std::string Describe(const Task& task);

@@ -11,13 +11,16 @@
 
 #include "core/candidate.h"
 #include "core/plan.h"
+#include "core/problem_key.h"
 #include "core/uniform_range.h"
 #include "cuda/device.h"
 #include "cuda/op_task.h"
 #include "cuda/selected_run.h"
 #include "cuda/thread_state.h"
 #include "cuda/trial.h"
+#include "gradsmith/context.h"
 #include "gradsmith/status.h"
+#include "gradsmith/types.h"
 
 /// What a family of operators tells of itself. run_op.h says how it is used.
 namespace gradsmith::cuda {
@@ -71,10 +74,23 @@ struct Comparison {
   std::string_view what_hurts = {};
 };
 
+struct FamilyOnCuda;
+
+/// TaskCall is a task where it is called: its device is open, and current.
+struct TaskCall {
+  const Context& context;
+  const DeviceInfo& device;
+  const FamilyOnCuda& family;
+  const OpTask& task;
+
+  [[nodiscard]] DataType type() const { return task.lead().type; }
+  [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(context.options().stream); }
+};
+
 /// FamilyOnCuda is all that RunOp has to know of a family; a constant.
 struct FamilyOnCuda {
   /// Best first. A table of one row needs nothing else: there is nothing to choose or to compare.
-  std::span<const Implementation> table;
+  std::span<const Implementation> table = {};
   /// What calls are refused without. An implementation may need more than its family.
   Needs needs = Needs::kDriver;
   /// Raised by whoever changes what remembered choices rely on: which candidates there are (our own
@@ -86,6 +102,12 @@ struct FamilyOnCuda {
   /// What an operand holds in a trial.
   internal::UniformRange (*values)(const OpTask& task, int operand) = nullptr;
   const Comparison* comparison = nullptr;
+  /// Instead of all that is above, but for `needs` and `revision`: returns a plan that is composed
+  /// of others, where a call's outputs are chosen one by one and then computed together, as those
+  /// of convolutions are. It searches by FindChoice (run_op.h), and keeps the plan in the thread's
+  /// plans (thread_state.h) by the key, which holds all that the call and its context ask for but
+  /// the exact limit of workspace, and to which it may add. The plan may be a BranchingPlan.
+  Result<internal::Plan*> (*compose)(const TaskCall& call, internal::ProblemKey* key) = nullptr;
 };
 
 }  // namespace gradsmith::cuda

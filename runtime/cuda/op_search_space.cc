@@ -118,13 +118,9 @@ Result<std::unique_ptr<Plan>> OpSearchSpace::Build(const std::string& id) {
 }
 
 std::vector<TrialOperand> OpSearchSpace::TrialOperands() const {
-  std::vector<TrialOperand> operands;
-  operands.reserve(static_cast<std::size_t>(task_.operands()));
-  for (int i = 0; i < task_.operands(); ++i) {
-    operands.push_back(
-        {.tensor = task_.tensors[i],
-         .is_output = task_.is_output(i),
-         .values = family_.values == nullptr ? UniformRange() : family_.values(task_, i)});
+  std::vector<TrialOperand> operands = TrialOperandsOf(task_);
+  for (int i = 0; family_.values != nullptr && i < task_.operands(); ++i) {
+    operands[static_cast<std::size_t>(i)].values = family_.values(task_, i);
   }
   return operands;
 }

@@ -80,6 +80,9 @@ std::string OrderText(const TensorRef& tensor) {
 }
 
 std::string ChoicesText(const OpTask& task) {
+  if (task.op->text_of_choices != nullptr) {
+    return task.op->text_of_choices(task);
+  }
   std::string text;
   for (const std::int64_t choice : task.choices) {
     text += (text.empty() ? ", choices [" : ", ") + std::to_string(choice);

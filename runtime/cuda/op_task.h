@@ -14,6 +14,7 @@
 /// A call of an operator without its mathematics: what RunOp (run_op.h) knows of it.
 namespace gradsmith::cuda {
 
+struct OpTask;
 struct RowsPassesInfo;
 
 /// The most operands (inputs and outputs), choices and scalars that an operator has.
@@ -39,6 +40,9 @@ struct OpInfo {
   int lead = 0;
   /// The scalars that candidates are tried with.
   std::span<const double> trial_scalars = {};
+  /// Says in words what the choices of a call are, as ", group 2", for messages; null where their
+  /// numbers are to stand for themselves.
+  std::string (*text_of_choices)(const OpTask& call) = nullptr;
   /// What lists of bad engines call the operator; empty where it uses none of cuDNN's.
   std::string_view operation = {};
   /// Holds the kernels of an operator that has formulas; null for others.

@@ -11,6 +11,7 @@
 
 #include "core/problem_key.h"
 #include "core/ready_plan.h"
+#include "cuda/branching_plan.h"
 #include "cuda/capture.h"
 #include "cuda/op_search_space.h"
 #include "cuda/selected_run.h"
@@ -24,23 +25,15 @@ using internal::Plan;
 using internal::ProblemKey;
 using internal::ReadyPlan;
 
-/// A task where it is called.
-struct Call {
-  const Context& context;
-  const DeviceInfo& device;
-  const FamilyOnCuda& family;
-  const OpTask& task;
-
-  [[nodiscard]] DataType type() const { return task.lead().type; }
-  [[nodiscard]] CUstream stream() const { return static_cast<CUstream>(context.options().stream); }
-  [[nodiscard]] Status Explained(const Status& status) const {
-    return status.ok() ? status
-                       : cuda::Explained(context, type(), Describe(task), status, family.needs);
-  }
-};
+Status Explained(const TaskCall& call, const Status& status) {
+  return status.ok()
+             ? status
+             : cuda::Explained(
+                   call.context, call.type(), Describe(call.task), status, call.family.needs);
+}
 
 /// The implementation that there is no choice beside; null where there is a choice.
-const Implementation* WithoutChoice(const Call& call) {
+const Implementation* WithoutChoice(const TaskCall& call) {
   const std::span<const Implementation> table = call.family.table;
   if (table.size() == 1) {
     return &table.front();
@@ -52,7 +45,7 @@ const Implementation* WithoutChoice(const Call& call) {
   return found == table.end() ? nullptr : &*found;
 }
 
-Result<Plan*> PlanWithoutChoice(const Call& call, const Implementation& implementation) {
+Result<Plan*> PlanWithoutChoice(const TaskCall& call, const Implementation& implementation) {
   ProblemKey key;
   AddTo(call.task, &key);
   internal::ReadyPlans& plans = ThreadState::OfThisThread(call.device).plans();
@@ -62,29 +55,38 @@ Result<Plan*> PlanWithoutChoice(const Call& call, const Implementation& implemen
   const RelaxedCapture relaxed;
   Result<std::unique_ptr<Plan>> plan = BuildPlan(call.device, implementation, call.task);
   if (!plan.ok()) {
-    return call.Explained(plan.status());
+    return Explained(call, plan.status());
   }
   ReadyPlan ready;
   ready.plan = std::move(*plan);
   return plans.Insert(key, std::move(ready)).plan.get();
 }
 
-Result<Plan*> PlanOf(const Call& call) {
+void AddPolicy(const TaskCall& call, ProblemKey* key) {
+  cuda::AddPolicy(call.context, OriginOf(call.device, call.family.revision), call.type(), key);
+}
+
+Result<Plan*> PlanOf(const TaskCall& call) {
+  if (call.family.compose != nullptr) {
+    ProblemKey key;
+    AddTo(call.task, &key);
+    AddPolicy(call, &key);
+    return call.family.compose(call, &key);
+  }
   if (const Implementation* only = WithoutChoice(call)) {
     return PlanWithoutChoice(call, *only);
   }
   ProblemKey key;
   AddTo(call.task, &key);
-  AddPolicy(call.context, OriginOf(call.device, call.family.revision), call.type(), &key);
   const auto make = [&] {
     return std::make_unique<OpSearchSpace>(
         call.device, call.stream(), call.family, call.task,
         call.context.options().allow_reduced_accuracy);
   };
-  return FindPlan(call.context, call.device, call.type(), key, std::cref(make), call.family.needs);
+  return FindChoice(call, &key, std::cref(make));
 }
 
-Status Run(const Call& call) {
+Status Run(const TaskCall& call) {
   const Result<Plan*> plan = PlanOf(call);
   if (!plan.ok()) {
     return plan.status();
@@ -96,14 +98,15 @@ Status Run(const Call& call) {
   for (const double scalar : scalars) {
     planned.key.Add(std::bit_cast<std::int64_t>(scalar));
   }
-  const auto enqueue = [&](const Branches& branches, void* workspace) {
-    return (*plan)->Run(
+  const auto enqueue = [&](Branches& branches, void* workspace) {
+    return EnqueuePlan(
+        **plan, branches,
         {.stream = branches.stream(),
          .operands = std::span(operands.begin(), operands.end()),
          .workspace = workspace,
          .scalars = scalars});
   };
-  return call.Explained(RunPlanned(call.context, call.device, &planned, std::cref(enqueue)));
+  return Explained(call, RunPlanned(call.context, call.device, &planned, std::cref(enqueue)));
 }
 
 Status CheckOperands(const OpTask& task) {
@@ -116,6 +119,11 @@ Status CheckOperands(const OpTask& task) {
 }
 
 }  // namespace
+
+Result<Plan*> FindChoice(const TaskCall& call, ProblemKey* key, const internal::SpaceMaker& maker) {
+  AddPolicy(call, key);
+  return FindPlan(call.context, call.device, call.type(), *key, maker, call.family.needs);
+}
 
 Status RunOp(const Context& context, const FamilyOnCuda& family, const OpTask& task) {
   const Result<const DeviceInfo*> device = OpenCall(context, family.needs);

@@ -46,6 +46,12 @@ namespace gradsmith::cuda {
 /// search, check and decision file.
 Status RunOp(const Context& context, const FamilyOnCuda& family, const OpTask& task);
 
+/// FindChoice returns the plan that was chosen by a key, to which it adds the call's policies, or
+/// the one that a search of `maker`'s space chooses now. It is what RunOp finds plans by; families
+/// whose plans are composed find their parts by it.
+Result<internal::Plan*>
+FindChoice(const TaskCall& call, internal::ProblemKey* key, const internal::SpaceMaker& maker);
+
 /// BuildAs is the `build` of an implementation whose plan is made of the task alone.
 template <typename PlanOfTask>
 Result<std::unique_ptr<internal::Plan>>

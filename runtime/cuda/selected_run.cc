@@ -157,9 +157,6 @@ Status RunPlanned(
   ThreadState& state = ThreadState::OfThisThread(device);
   if (lease->capturing) {
     state.Keep(call->plan);
-    for (Plan* used : call->uses) {
-      state.Keep(*used);
-    }
     Branches alone(stream);
     return in_workspace(alone);
   }

@@ -84,8 +84,6 @@ struct PlannedCall {
   std::size_t workspace = 0;
   /// All that the work depends on beside the plan and the workspace: addresses and scalars.
   internal::ProblemKey key = {};
-  /// Other plans that the plan uses.
-  std::span<internal::Plan* const> uses = {};
 };
 
 /// Enqueuing enqueues a call's work, in a workspace, on the streams it is given.

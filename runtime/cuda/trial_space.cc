@@ -4,6 +4,14 @@
 
 namespace gradsmith::cuda {
 
+std::vector<TrialOperand> TrialOperandsOf(const OpTask& task) {
+  std::vector<TrialOperand> operands;
+  for (int i = 0; i < task.operands(); ++i) {
+    operands.push_back({.tensor = task.tensors[i], .is_output = task.is_output(i)});
+  }
+  return operands;
+}
+
 Status TrialSpace::OpenTrial() {
   if (trial_ != nullptr) {
     return {};

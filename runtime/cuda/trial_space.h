@@ -9,10 +9,14 @@
 
 #include "core/candidate.h"
 #include "cuda/device.h"
+#include "cuda/op_task.h"
 #include "cuda/trial.h"
 #include "gradsmith/status.h"
 
 namespace gradsmith::cuda {
+
+/// TrialOperandsOf returns a task's operands as a trial is made of them.
+std::vector<TrialOperand> TrialOperandsOf(const OpTask& task);
 
 /// TrialSpace is a search space whose candidates are tried in a trial, which is made for the first
 /// of them.

@@ -5,44 +5,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "conv/cuda/call.h"
 #include "conv/cuda/sharing_plan.h"
 #include "conv/task.h"
 #include "core/plan.h"
+#include "cuda/branching_plan.h"
 #include "cuda/call_graph.h"
 #include "cuda/tensor_ops.h"
+#include "gradsmith/context.h"
 
 /// How a call's outputs are computed together.
 namespace gradsmith::conv {
-
-/// The tensors of a call, in this order wherever they are a list: a convolution's three, as inputs
-/// and as results, and the sums of a bias gradient.
-inline constexpr int kInputs = 0;
-inline constexpr int kResults = kOperands;
-inline constexpr int kSums = 2 * kOperands;
-inline constexpr int kCallTensors = kSums + 1;
-
-using CallAddresses = std::array<void*, kCallTensors>;
-
-/// PlaceOf returns where among the tensors of a call an operand is, for the primitive with this
-/// result.
-constexpr int PlaceOf(Operand result, int operand) {
-  return (operand == result ? kResults : kInputs) + operand;
-}
-
-/// OperandsOf returns a primitive's tensors among those of its call.
-template <typename T>
-std::array<T, kOperands> OperandsOf(
-    Primitive primitive,
-    const std::array<T, kCallTensors>& of_call) {
-  std::array<T, kOperands> operands{};
-  for (int i = 0; i < kOperands; ++i) {
-    operands.at(i) = of_call.at(PlaceOf(ResultOf(primitive), i));
-  }
-  return operands;
-}
 
 /// Order is how outputs follow each other.
 enum class Order : unsigned char {
@@ -56,10 +34,8 @@ enum class Order : unsigned char {
 /// Part is one of a call's primitives, and how it is computed; or all of them, in one pass.
 struct Part {
   Primitive primitive = Primitive::kForward;
-  internal::Plan* plan = nullptr;
-  /// Where the plan belongs to the part.
-  std::unique_ptr<internal::Plan> own = nullptr;
-  /// The plan computes all results: its operands are CallAddresses.
+  std::shared_ptr<internal::Plan> plan;
+  /// The plan computes all results: its operands are those of the call.
   bool is_whole = false;
 };
 
@@ -70,23 +46,41 @@ struct BiasSums {
   cuda::SumPlan plan;
 };
 
+/// CallParts is what a call's outputs are computed by, and how.
+struct CallParts {
+  /// At most two.
+  std::vector<Part> parts;
+  std::optional<BiasSums> sums = {};
+  /// The operand that several outputs are computed from, and the bias gradient sums: where parts
+  /// need the same copy of it, it is made once.
+  Operand shared = kY;
+  Order order = Order::kInTurn;
+  /// Bytes of workspace, to which each part and the bias gradient keep alone.
+  std::size_t limit = kNoLimit;
+  /// The plans that were chosen for each primitive alone.
+  std::vector<std::shared_ptr<internal::Plan>> alone = {};
+};
+
 /// CallPlan computes what a call asks for: results of primitives, a bias gradient, or both. Where a
 /// part leaves partial sums of what is summed, as it copies it or computes with it, that is read
-/// once less.
-class CallPlan final : public internal::Plan {
+/// once less; unless the limit has no room for them beside the part. In turn the plan keeps to the
+/// limit as its parts do.
+class CallPlan final : public cuda::BranchingPlan {
  public:
-  /// `shared` is the operand that several outputs are computed from, and a bias gradient sums:
-  /// where they need the same copy of it, it is made once. At most two parts; `sums` may be null.
-  CallPlan(std::vector<Part> parts, const BiasSums* sums, Operand shared, Order order);
+  explicit CallPlan(CallParts call);
+
+  /// BeginWith has a plan run before all else, on the operands of the call, in no workspace.
+  void BeginWith(std::unique_ptr<internal::Plan> first) { first_ = std::move(first); }
 
   [[nodiscard]] std::size_t workspace() const override { return workspace_; }
   /// The workspace beyond that of its largest output.
   [[nodiscard]] std::size_t extra_workspace() const { return workspace_ - largest_; }
-  [[nodiscard]] Order order() const { return order_; }
+  [[nodiscard]] Order order() const { return call_.order; }
+  [[nodiscard]] const std::vector<std::shared_ptr<internal::Plan>>& alone() const {
+    return call_.alone;
+  }
 
-  /// Run enqueues the outputs one after the other. `operands` are CallAddresses.
-  Status Run(const internal::Launch& launch) override;
-  Status Enqueue(cuda::Branches& branches, const CallAddresses& addresses, void* workspace) const;
+  Status Enqueue(cuda::Branches& branches, const internal::Launch& launch) override;
 
  private:
   /// Whether both parts make the same copy of the shared operand.
@@ -94,23 +88,24 @@ class CallPlan final : public internal::Plan {
   /// The part that leaves partial sums; -1 for none.
   [[nodiscard]] int SummingPart() const;
   void Place();
+  void PlaceParts(std::size_t begin);
   /// The call's stream, or another for work that others need not wait for.
   Result<CUstream> StreamOf(cuda::Branches& branches, bool may_fork) const;
-  /// A call's addresses and where its workspace begins.
-  struct Memory {
-    const CallAddresses& addresses;
-    std::byte* workspace;
-  };
-  Status EnqueueSums(CUstream stream, const Memory& memory) const;
-  Status EnqueueCopy(CUstream stream, const Memory& memory) const;
-  Status EnqueuePart(int part, bool is_copied, CUstream stream, const Memory& memory) const;
-  Status EnqueueBranches(cuda::Branches& branches, const Memory& memory) const;
-  [[nodiscard]] internal::Launch
-  LaunchOf(int part, CUstream stream, std::span<void* const> operands, const Memory& memory) const;
-  [[nodiscard]] Shared SharedOf(int part, const Memory& memory) const;
+  /// `call` is the launch of the whole call.
+  Status EnqueueSums(CUstream stream, const internal::Launch& call) const;
+  Status EnqueueCopy(CUstream stream, const internal::Launch& call) const;
+  Status EnqueuePart(int part, bool is_copied, CUstream stream, const internal::Launch& call) const;
+  Status EnqueueBranches(cuda::Branches& branches, const internal::Launch& call) const;
+  [[nodiscard]] internal::Launch LaunchOf(
+      int part,
+      CUstream stream,
+      std::span<void* const> operands,
+      const internal::Launch& call) const;
+  [[nodiscard]] Shared SharedOf(int part, const internal::Launch& call) const;
   [[nodiscard]] const OperandCopy* CopyOfShared(std::size_t part) const;
 
-  std::vector<Part> parts_;
+  CallParts call_;
+  std::unique_ptr<internal::Plan> first_;
   /// The parts' plans that can share; null for others.
   std::array<SharingPlan*, 2> sharing_{};
   /// Where each part has its copy of the shared operand, and where the rest of its workspace
@@ -120,10 +115,6 @@ class CallPlan final : public internal::Plan {
     std::size_t rest = 0;
   };
   std::array<PartPlace, 2> places_{};
-  bool has_sums_;
-  BiasSums sums_;
-  Operand shared_;
-  Order order_;
   bool shares_copy_ = false;
   int summing_part_ = -1;
   std::int64_t partial_rows_ = 0;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "conv/cuda/call_plan.h"
+#include "conv/cuda/call.h"
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/depthwise_forms.h"
 #include "conv/cuda/filter_slices.h"
@@ -265,7 +265,7 @@ cuda::LaunchShape LaunchShapeOf(const DepthwiseTiles& tiles) {
       .shared_bytes = static_cast<unsigned>(tiles.shared_bytes)};
 }
 
-/// dX, the filter's gradient and the sums of dY. Operands are CallAddresses.
+/// dX, the filter's gradient and the sums of dY. Operands are those of a call.
 class DepthwiseTilesOfBothPlan final : public SharingPlan {
  public:
   DepthwiseTilesOfBothPlan(

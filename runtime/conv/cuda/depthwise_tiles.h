@@ -41,8 +41,8 @@ Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
 /// place; nothing for others.
 std::optional<DepthwiseTiles> PlanBothByDepthwiseTiles(const Task& data, const Task& filter);
 
-/// MakeBothByDepthwiseTilesPlan returns a plan for both. Its operands are CallAddresses; it leaves
-/// partial sums of dY.
+/// MakeBothByDepthwiseTilesPlan returns a plan for both. Its operands are those of a call (call.h);
+/// it leaves partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakeBothByDepthwiseTilesPlan(const Task& data, const Task& filter, const DepthwiseTiles& tiles);
 

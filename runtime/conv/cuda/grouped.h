@@ -39,8 +39,8 @@ struct Grouped {
 /// data, `filter` its backward filter.
 std::optional<Grouped> PlanGrouped(int compute_capability, const Task& data, const Task& filter);
 
-/// MakeGroupedPlan returns a plan for both tasks. Its operands are CallAddresses; it leaves partial
-/// sums of dY.
+/// MakeGroupedPlan returns a plan for both tasks. Its operands are those of a call (call.h); it
+/// leaves partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakeGroupedPlan(int device, const Task& data, const Task& filter, const Grouped& grouped);
 

@@ -42,8 +42,8 @@ struct Images {
 /// `filter` its backward filter.
 std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter);
 
-/// MakeImagesPlan returns a plan for both tasks. Its operands are CallAddresses; it leaves partial
-/// sums of dY.
+/// MakeImagesPlan returns a plan for both tasks. Its operands are those of a call (call.h); it
+/// leaves partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images);
 

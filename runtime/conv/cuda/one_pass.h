@@ -23,8 +23,8 @@ struct OnePass {
 /// OnePassOf returns that.
 OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter);
 
-/// MakeOnePassPlan returns a plan whose operands are CallAddresses and that leaves partial sums of
-/// dY.
+/// MakeOnePassPlan returns a plan whose operands are those of a call (call.h) and that leaves
+/// partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakeOnePassPlan(const cuda::DeviceInfo& device, const Task& data, const Task& filter);
 

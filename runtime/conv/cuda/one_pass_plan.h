@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "conv/cuda/call_plan.h"
+#include "conv/cuda/call.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/task.h"
 #include "core/plan.h"
@@ -17,7 +17,7 @@ namespace gradsmith::conv {
 
 /// OnePassPlan launches a kernel that takes its arguments, X, the filter, dY, dX, whether that is
 /// added to, and where each slice leaves its sums of dW and each row those of dY's channels; then
-/// what adds these up. Its operands are CallAddresses.
+/// what adds these up. Its operands are those of a call (call.h).
 template <typename Arguments>
 class OnePassPlan final : public SharingPlan {
  public:

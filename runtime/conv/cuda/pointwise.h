@@ -41,8 +41,8 @@ struct Pointwise {
 std::optional<Pointwise>
 PlanPointwise(int compute_capability, const Task& data, const Task& filter);
 
-/// MakePointwisePlan returns a plan for both tasks. Its operands are CallAddresses; it leaves
-/// partial sums of dY.
+/// MakePointwisePlan returns a plan for both tasks. Its operands are those of a call (call.h); it
+/// leaves partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
 MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointwise& pointwise);
 

@@ -17,11 +17,6 @@ namespace gradsmith::conv {
 
 namespace {
 
-bool HasEmptyOperand(const Problem& problem) {
-  const auto is_empty = [&](Operand operand) { return NumElements(DimsOf(problem, operand)) == 0; };
-  return is_empty(kX) || is_empty(kW) || is_empty(kY);
-}
-
 /// How many threads oneDNN's kernels of a task take: one where waking the others takes longer.
 int ThreadsOf(const Context& context, const Task& task) {
   constexpr double kFew = 2e6;

@@ -1,11 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "conv/cuda/call_plan.h"
 #include "conv/cuda/legacy.h"
 #include "conv/task.h"
 
@@ -118,15 +116,6 @@ TEST(LegacyMath, OnlyFmaMathIsStrictForFloat) {
       EXPECT_FALSE(IsTf32(type, math)) << math;
     }
   }
-}
-
-/// A call's x, w and y as inputs, then as results, then the sums.
-TEST(OperandsOf, TakesTheResultFromTheResults) {
-  const std::array<char, kCallTensors> of_call = {'x', 'w', 'y', 'X', 'W', 'Y', 's'};
-  using Operands = std::array<char, kOperands>;
-  EXPECT_EQ(OperandsOf(Primitive::kForward, of_call), (Operands{'x', 'w', 'Y'}));
-  EXPECT_EQ(OperandsOf(Primitive::kBackwardData, of_call), (Operands{'X', 'w', 'y'}));
-  EXPECT_EQ(OperandsOf(Primitive::kBackwardFilter, of_call), (Operands{'x', 'W', 'y'}));
 }
 
 }  // namespace
