@@ -49,52 +49,38 @@ def is_of_math(lines: Iterable[str]) -> bool:
 
 
 def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list[KernelMacro]:
-    """One for each combination of types in a part of an operator, or for two that are alike but for half and
-    bf16. Rows with columns are never computed across memory."""
+    """One for each combination of types in a part of an operator. Rows with columns are never computed across
+    memory."""
     has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
-    found: dict[tuple[DataType, DataType], list[Row]] = {}
+    found: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     for row in part.rows:
         bound = dict(row.types)
-        first = bound_type(bound, schedule.first)
-        second = bound_type(bound, schedule.second) if schedule.second else first
-        found.setdefault((first, second), []).append(row)
-    macros = []
-    for kinds, name in _shared(op, functor, found).items():
-        (first, first_cpp), (second, second_cpp) = kinds
-        is_one = first == second
-        suffix = first if is_one else f"{first}_{second}"
-        types = (first_cpp,) if is_one and not has_columns else (first_cpp, second_cpp)
-        macro = "_OF_COLUMNS" if has_columns else "_OF" if is_one else "_OF_TWO"
-        macros.append(KernelMacro(f"GRADSMITH_ROWS_KERNELS{macro}", name, (suffix, *types)))
-    return macros
+        first = SUFFIXES[bound_type(bound, schedule.first)]
+        second = SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
+        suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
+        types = (first[1],) if first == second and not has_columns else (first[1], second[1])
+        macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"
+        found.setdefault((f"GRADSMITH_ROWS_KERNELS{macro}", (suffix, *types)), []).append(row)
+    return [
+        KernelMacro(macro, functor.of(all(_is_short(op, row) for row in rows)), types)
+        for (macro, types), rows in found.items()
+    ]
 
 
 def of_map(op: Op, has_sums: bool, functor: FunctorNames) -> list[KernelMacro]:
-    """One for each type, or for half and bf16 together."""
-    found: dict[tuple[DataType, ...], list[Row]] = {}
+    """One for each type, or for half and bf16 together: where they have one functor, and nothing is summed, which
+    takes longer in a kernel for both."""
+    found: dict[DataType, list[Row]] = {}
     for row in op.rows:
-        found.setdefault((type_of(row),), []).append(row)
+        found.setdefault(type_of(row), []).append(row)
+    functors = {kind: functor.of(all(_is_short(op, row) for row in rows)) for kind, rows in found.items()}
+    is_shared = not has_sums and len({functors.get(kind) for kind in _SHORT}) == 1
     macro = f"GRADSMITH_MAP_{'SUM_' if has_sums else ''}KERNELS_OF"
-    return [KernelMacro(macro, name, kinds[0]) for kinds, name in _shared(op, functor, found).items()]
-
-
-def _shared(
-    op: Op, functor: FunctorNames, found: dict[tuple[DataType, ...], list[Row]]
-) -> dict[tuple[tuple[str, str], ...], str]:
-    """The functor of each combination of types, as kernels call them. Two that have one functor and are alike
-    but for half and bf16 are one."""
-    functors = {kinds: functor.of(all(_is_short(op, row) for row in rows)) for kinds, rows in found.items()}
-    made = {}
-    for kinds, name in functors.items():
-        is_shared = any(kind in _SHORT for kind in kinds) and functors.get(_other_format(kinds)) == name
-        made[tuple(_SHARED if is_shared and kind in _SHORT else SUFFIXES[kind] for kind in kinds)] = name
-    return made
-
-
-def _other_format(kinds: tuple[DataType, ...]) -> tuple[DataType, ...]:
-    """The types with bf16 for half, and half for bf16."""
-    other = {DataType.MLFLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.MLFLOAT16}
-    return tuple(other.get(kind, kind) for kind in kinds)
+    macros = {}
+    for kind, name in functors.items():
+        types = _SHARED if is_shared and kind in _SHORT else SUFFIXES[kind]
+        macros[types] = KernelMacro(macro, name, types)
+    return list(macros.values())
 
 
 def _is_short(op: Op, row: Row) -> bool:

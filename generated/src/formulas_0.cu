@@ -68,18 +68,20 @@ GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f64, do
 GRADSMITH_ROWS_KERNELS_OF(
     Softmax,
     gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    Softmax,
+    gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: ReduceL1Grad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
 // ops.yaml: ReduceL2, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(
-    ReduceL2,
-    gradsmith::generated::ReduceL2Formula,
-    short,
-    gradsmith::cuda::ShortFloat)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, bf16, __nv_bfloat16)
 // ops.yaml: ReduceLogSumExp, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceLogSumExp, gradsmith::generated::ReduceLogSumExpFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -90,5 +92,10 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     ReduceLogSumExp,
     gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceLogSumExp,
+    gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)

@@ -123,11 +123,12 @@ GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
 // ops.yaml: SoftmaxGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxGrad,
     gradsmith::generated::SoftmaxGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: LayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
@@ -144,14 +145,26 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
     gradsmith::generated::LayerNormalizationFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
     gradsmith::generated::LayerNormalizationFormula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    LayerNormalization,
+    gradsmith::generated::LayerNormalizationFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    LayerNormalization,
+    gradsmith::generated::LayerNormalizationFormula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalization,
@@ -173,8 +186,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabelsGrad,
     gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabelsGrad,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
@@ -189,8 +207,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
     gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalizationGrad,
+    gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: GroupNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalization,
@@ -205,13 +228,24 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalization,
     gradsmith::generated::GroupNormalizationFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalization,
     gradsmith::generated::GroupNormalizationFormula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalization,
+    gradsmith::generated::GroupNormalizationFormula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalization,

@@ -78,9 +78,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasReluGrad,
     gradsmith::generated::BiasReluGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasReluGrad,
+    gradsmith::generated::BiasReluGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: BiasFastGelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f64, double)
@@ -105,33 +111,38 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasSiluGrad,
     gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasSiluGrad,
+    gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f64, double)
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmaxGrad,
     gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmaxGrad,
+    gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: ReduceMean, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(
-    ReduceMean,
-    gradsmith::generated::ReduceMeanFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceMean, gradsmith::generated::ReduceMeanFormula, bf16, __nv_bfloat16)
 // ops.yaml: ReduceL1, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(
-    ReduceL1,
-    gradsmith::generated::ReduceL1Formula,
-    short,
-    gradsmith::cuda::ShortFloat)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceL1, gradsmith::generated::ReduceL1Formula, bf16, __nv_bfloat16)
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad,
@@ -146,8 +157,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_2,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula2,
@@ -171,8 +187,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossInternalGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     SoftmaxCrossEntropyLossInternalGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Fast>,

@@ -59,8 +59,13 @@ GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmax,
     gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmax,
+    gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(
     ReduceLogSumExpGrad,
@@ -87,8 +92,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalization,
     gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalization,
+    gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
@@ -103,8 +113,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
     gradsmith::generated::InstanceNormalizationGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalizationGrad,
+    gradsmith::generated::InstanceNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
@@ -120,6 +135,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     InstanceNormalizationGrad_2,
     gradsmith::generated::InstanceNormalizationGradFormula2,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    InstanceNormalizationGrad_2,
+    gradsmith::generated::InstanceNormalizationGradFormula2,
+    bf16_f32,
+    __nv_bfloat16,
     float)

@@ -88,9 +88,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasFastGeluGrad,
     gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasFastGeluGrad,
+    gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: GluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f64, double)
@@ -147,14 +153,26 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
     gradsmith::generated::LayerNormalizationGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
     gradsmith::generated::LayerNormalizationGradFormula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    LayerNormalizationGrad,
+    gradsmith::generated::LayerNormalizationGradFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    LayerNormalizationGrad,
+    gradsmith::generated::LayerNormalizationGradFormula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     LayerNormalizationGrad,
@@ -184,8 +202,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
     gradsmith::generated::SoftmaxCrossEntropyLossFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLoss,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss_2,
     gradsmith::generated::SoftmaxCrossEntropyLossFormula2,
@@ -212,9 +235,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalizationGrad,
     gradsmith::generated::SkipLayerNormalizationGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalizationGrad,
+    gradsmith::generated::SkipLayerNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: MeanVarianceNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
@@ -229,8 +258,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
     gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalization,
+    gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: InstanceNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalization,
@@ -245,5 +279,10 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalization,
     gradsmith::generated::InstanceNormalizationFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InstanceNormalization,
+    gradsmith::generated::InstanceNormalizationFormula,
+    bf16,
+    __nv_bfloat16)

@@ -79,8 +79,13 @@ GRADSMITH_MAP_SUM_KERNELS_OF(DivGrad, gradsmith::generated::DivGradFormula, f64,
 GRADSMITH_MAP_SUM_KERNELS_OF(
     DivGrad,
     gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_MAP_SUM_KERNELS_OF(
+    DivGrad,
+    gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: Glu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f64, double)
@@ -133,14 +138,26 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
     gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
     gradsmith::generated::SimplifiedLayerNormalizationFormula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SimplifiedLayerNormalization,
+    gradsmith::generated::SimplifiedLayerNormalizationFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SimplifiedLayerNormalization,
+    gradsmith::generated::SimplifiedLayerNormalizationFormula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalization,
@@ -151,11 +168,8 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: ReduceSum, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f64, double)
-GRADSMITH_ROWS_KERNELS_OF(
-    ReduceSum,
-    gradsmith::generated::ReduceSumFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, f16, __half)
+GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf16, __nv_bfloat16)
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
@@ -170,8 +184,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
     gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyWithLabels,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad,
@@ -186,8 +205,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_2,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula2,
@@ -211,8 +235,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_3,
     gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    SoftmaxCrossEntropyLossGrad_3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
@@ -229,6 +258,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SkipLayerNormalization,
     gradsmith::generated::SkipLayerNormalizationFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SkipLayerNormalization,
+    gradsmith::generated::SkipLayerNormalizationFormula,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)

@@ -79,8 +79,14 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     InPlaceAccumulatorV2,
@@ -90,8 +96,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    InPlaceAccumulatorV2,
+    gradsmith::generated::InPlaceAccumulatorV2Formula,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
@@ -108,14 +119,26 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
     gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,
     gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SimplifiedLayerNormalizationGrad,
+    gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    SimplifiedLayerNormalizationGrad,
+    gradsmith::generated::SimplifiedLayerNormalizationGradFormula,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     SimplifiedLayerNormalizationGrad,

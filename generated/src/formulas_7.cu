@@ -88,9 +88,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasGeluGrad,
     gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    BiasGeluGrad,
+    gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16,
+    __nv_bfloat16)
 // ops.yaml: BiasSilu, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f32, float)
 GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f64, double)
@@ -115,8 +121,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalizationGrad,
     gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    MeanVarianceNormalizationGrad,
+    gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Fast>,
+    bf16,
+    __nv_bfloat16)
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad,
@@ -131,8 +142,13 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad,
     gradsmith::generated::GroupNormalizationGradFormula,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad,
+    gradsmith::generated::GroupNormalizationGradFormula,
+    bf16,
+    __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
@@ -146,8 +162,14 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF_TWO(
     GroupNormalizationGrad_2,
     gradsmith::generated::GroupNormalizationGradFormula2,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_TWO(
+    GroupNormalizationGrad_2,
+    gradsmith::generated::GroupNormalizationGradFormula2,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     GroupNormalizationGrad_3,
@@ -164,8 +186,14 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     GroupNormalizationGrad_3,
     gradsmith::generated::GroupNormalizationGradFormula3,
-    short_f32,
-    gradsmith::cuda::ShortFloat,
+    f16_f32,
+    __half,
+    float)
+GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
+    GroupNormalizationGrad_3,
+    gradsmith::generated::GroupNormalizationGradFormula3,
+    bf16_f32,
+    __nv_bfloat16,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_4,
@@ -180,5 +208,10 @@ GRADSMITH_ROWS_KERNELS_OF(
 GRADSMITH_ROWS_KERNELS_OF(
     GroupNormalizationGrad_4,
     gradsmith::generated::GroupNormalizationGradFormula4,
-    short,
-    gradsmith::cuda::ShortFloat)
+    f16,
+    __half)
+GRADSMITH_ROWS_KERNELS_OF(
+    GroupNormalizationGrad_4,
+    gradsmith::generated::GroupNormalizationGradFormula4,
+    bf16,
+    __nv_bfloat16)

@@ -198,25 +198,6 @@ def test_types_that_differ() -> None:
     ]
 
 
-def test_half_and_bf16_share_kernels_where_they_have_one_functor() -> None:
-    def found(rows: str, scale: str, second: str = "T1: float") -> list[tuple[str, str, tuple[str, ...]]]:
-        text = entry(("Y: exp(X) * scale - mean(X, S)",), (Y,), (scale,), f", {second}")
-        schema, _ = load(text.replace("half_float:", f"{rows}\n      half_float:"))
-        assert schema
-        return kernels(schema.ops[0], schema.ops[0], steps(schema.ops[0]).schedule)
-
-    def of_columns(*types: str) -> tuple[str, str, tuple[str, ...]]:
-        return ("GRADSMITH_ROWS_KERNELS_OF_COLUMNS", "F", types)
-
-    scale, short = 'scale: {type: T1, shape: ["*S"]}', "gradsmith::cuda::ShortFloat"
-    assert found("bf16: {T: BFloat16, T1: float}", scale) == [of_columns("short_f32", short, "float")]
-    assert found("bf16: {T: BFloat16, T1: BFloat16}", scale, "T1: MLFloat16") == [of_columns("short", short, short)]
-    assert found("bf16: {T: BFloat16, T1: BFloat16}", scale) == [
-        of_columns("bf16", "__nv_bfloat16", "__nv_bfloat16"),
-        of_columns("f16_f32", "__half", "float"),
-    ]
-
-
 def test_counts_are_given() -> None:
     op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
     assert steps(op).schedule.counts == [("P",)]

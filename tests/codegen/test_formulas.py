@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen import formula_cpp, formula_data, formula_parser
+from gradsmith_codegen import formula_cpp, formula_data, formula_kernels, formula_parser
+from gradsmith_codegen.formula_kernels import FunctorNames
 from gradsmith_codegen.formula_misfit import (
     MAX_MAP_TENSORS,
     MAX_ROWS_ARGUMENTS,
@@ -54,6 +55,26 @@ def statements(formula: str) -> list[str]:
 )  # fmt: skip
 def test_cpp(formula: str, cpp: str) -> None:
     assert statements(formula) == [f"out[0] = {cpp};"]
+
+
+def test_half_and_bf16_share_the_kernels_of_what_sums_nothing() -> None:
+    def found(types: dict[str, str], has_sums: bool = False) -> list[tuple[str, tuple[str, ...]]]:
+        rows = "".join(f"      {name}: {{T: {one}}}\n" for name, one in types.items())
+        schema, _ = load(re.sub(r"    rows:\n(?:      .*\n)+", f"    rows:\n{rows}", WITH_FORMULA % "X * factor"))
+        assert schema
+        macros = formula_kernels.of_map(schema.ops[0], has_sums, FunctorNames("F", True))
+        return [(macro.functor, macro.types) for macro in macros]
+
+    fast = "FOf<::gradsmith::formula::Fast>"
+    both = {"float": "float", "half": "MLFloat16", "bf16": "BFloat16"}
+    shared = (fast, ("short", "gradsmith::cuda::ShortFloat"))
+    assert found(both) == [("F", ("f32", "float")), shared]
+    assert found({"half": "MLFloat16"}) == [(fast, ("f16", "__half"))]
+    assert found(both, has_sums=True) == [
+        ("F", ("f32", "float")),
+        (fast, ("f16", "__half")),
+        (fast, ("bf16", "__nv_bfloat16")),
+    ]
 
 
 def test_what_is_long_becomes_values() -> None:

@@ -20,16 +20,16 @@ struct ShortFloat {
 template <typename T>
 inline constexpr bool kIsShortFloat = std::is_same_v<T, ShortFloat>;
 
-/// Calls visit with an element of each type, in whose place that of ShortFloat is one of the format
-/// that it has. All threads of a launch go the same way.
-template <typename... Ts, typename Visit>
+/// Calls visit with an element of the type, or in the place of ShortFloat with one of its format.
+/// All threads of a launch go the same way.
+template <typename T, typename Visit>
 __device__ __forceinline__ void WithFormat(bool is_bf16, const Visit& visit) {
-  if constexpr (!(kIsShortFloat<Ts> || ...)) {
-    visit(Ts{}...);
+  if constexpr (!kIsShortFloat<T>) {
+    visit(T{});
   } else if (is_bf16) {
-    visit(std::conditional_t<kIsShortFloat<Ts>, __nv_bfloat16, Ts>{}...);
+    visit(__nv_bfloat16{});
   } else {
-    visit(std::conditional_t<kIsShortFloat<Ts>, __half, Ts>{}...);
+    visit(__half{});
   }
 }
 

@@ -13,7 +13,7 @@
 #include "core/tiles.h"
 #include "cuda/alignment.h"
 #include "cuda/module.h"
-#include "patterns/cuda/kernel_of_types.h"
+#include "patterns/cuda/map_kernel_name.h"
 #include "patterns/cuda/map_launch.h"
 #include "patterns/cuda/map_sums.h"
 #include "patterns/map.h"
@@ -123,14 +123,14 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   }
   const DataType type = task.lead().type;
   internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
-  map.is_bf16 = IsBfloat16({type, type});
+  map.is_bf16 = type == DataType::kBFloat16;
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
   const MapForm form = FormOf(map, task);
   if (has_sums && (sums != 0 || form != MapForm::kDense)) {
     const bool has_vectors = HasVectors(map, task, true);
     return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
   }
-  const std::string name = NameForTypes(image, NameOf(form, task), {type, type});
+  const std::string name = MapKernelName(image, NameOf(form, task), type);
   const Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
   if (!kernel.ok()) {
     return kernel.status();

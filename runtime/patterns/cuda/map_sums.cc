@@ -13,7 +13,6 @@
 #include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
-#include "patterns/cuda/kernel_of_types.h"
 #include "patterns/cuda/map_launch.h"
 #include "patterns/map.h"
 
@@ -115,17 +114,16 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
     const OpTask& task,
     const DeviceInfo& device,
     const MapWithSums& with_sums) {
-  const DataType type = task.lead().type;
-  const std::string of_form = std::string("gradsmith_map_sum_") +
-                              (with_sums.has_vectors ? "vectors_" : "elements_") +
-                              std::string(task.op->name);
-  const std::string name = NameForTypes(image, of_form, {type, type});
+  const std::string suffix(KernelSuffix(task.lead().type));
+  const std::string name = std::string("gradsmith_map_sum_") +
+                           (with_sums.has_vectors ? "vectors_" : "elements_") +
+                           std::string(task.op->name) + "_" + suffix;
   const Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const Result<CUkernel> finish = FindKernel(
-      {&kImage_map_sums}, ("gradsmith_map_sum_finish_" + std::string(KernelSuffix(type))).c_str());
+  const Result<CUkernel> finish =
+      FindKernel({&kImage_map_sums}, ("gradsmith_map_sum_finish_" + suffix).c_str());
   if (!finish.ok()) {
     return finish.status();
   }
@@ -143,8 +141,8 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
     pass.kernel = *kernel;
     pass.finish = *finish;
     pass.launch.sum = sum;
-    Share(device, with_sums.has_vectors ? ElementsOfVector(type) : 1, &pass);
-    workspace = std::max(workspace, PartialBytes(pass.launch, type));
+    Share(device, with_sums.has_vectors ? ElementsOfVector(task.lead().type) : 1, &pass);
+    workspace = std::max(workspace, PartialBytes(pass.launch, task.lead().type));
     passes.push_back(pass);
   }
   // An output may be written over what the sums before it read.

@@ -86,12 +86,8 @@ StoreSum(const internal::MapSumTask& task, std::int64_t place, A sum) {
     offset += division.remainder * task.map.strides[task.tensor][axis];
     place = division.quotient;
   }
-  const bool adds = (task.map.accumulate >> task.output & 1U) != 0;
-  WithFormat<T>(task.map.is_bf16, [&](auto element) {
-    using E = decltype(element);
-    E* const to = static_cast<E*>(task.map.tensors[task.tensor]) + offset;
-    *to = Convert<E>(adds ? sum + Convert<A>(*to) : sum);
-  });
+  T* to = static_cast<T*>(task.map.tensors[task.tensor]) + offset;
+  *to = Convert<T>((task.map.accumulate >> task.output & 1U) ? sum + Convert<A>(*to) : sum);
 }
 
 /// Adds up the sums of the threads that share a place; the first of them has the result.
@@ -196,6 +192,7 @@ __device__ __forceinline__ void FinishMapSum(const MapSumLaunch& launch) {
 #define GRADSMITH_MAP_SUM_KERNELS(name, Functor)           \
   GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, f32, float)  \
   GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, f64, double) \
-  GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, short, gradsmith::cuda::ShortFloat)
+  GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_MAP_SUMS_CUH_

@@ -9,8 +9,8 @@
 
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"
+#include "cuda/kernel_table.h"
 #include "cuda/module.h"
-#include "patterns/cuda/kernel_of_types.h"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_shape.h"
 
@@ -18,8 +18,8 @@ namespace gradsmith::cuda {
 
 namespace {
 
-/// The name of a functor's kernels of a form, without the types.
-std::string NameOf(const RowsForm& form, std::string_view functor) {
+std::string
+KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
   std::string name = "gradsmith_rows_";
   if (form.is_by_columns) {
     name += form.vector > 1 ? "by_columns_" : "by_columns_elements_";
@@ -29,7 +29,8 @@ std::string NameOf(const RowsForm& form, std::string_view functor) {
     name += form.is_across ? "across_" : "along_";
     name += form.vector > 1 ? "vectors_" : "elements_";
   }
-  return name + std::string(functor);
+  name += std::string(of_functor) + "_" + std::string(KernelSuffix(types.first));
+  return types.first == types.second ? name : name + "_" + std::string(KernelSuffix(types.second));
 }
 
 /// The kernels of a plan; `columns` is null where no columns are summed.
@@ -130,11 +131,10 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
   const RowsForm form = FormOf(device, rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
-  RowsShape shape = ShapeOf(device, rows, form, info, bytes);
-  shape.launch.is_bf16 = IsBfloat16(types);
-  const std::string name = NameForTypes(image, NameOf(form, kernels.name), types);
-  const Result<CUkernel> kernel =
-      FindKernelOf(MostShared(device), device.ordinal(), {&image}, name.c_str());
+  const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
+  const Result<CUkernel> kernel = FindKernelOf(
+      MostShared(device), device.ordinal(), {&image},
+      KernelName(form, kernels.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }

@@ -67,7 +67,8 @@
 #define GRADSMITH_ROWS_KERNELS(name, Functor)           \
   GRADSMITH_ROWS_KERNELS_OF(name, Functor, f32, float)  \
   GRADSMITH_ROWS_KERNELS_OF(name, Functor, f64, double) \
-  GRADSMITH_ROWS_KERNELS_OF(name, Functor, short, gradsmith::cuda::ShortFloat)
+  GRADSMITH_ROWS_KERNELS_OF(name, Functor, f16, __half) \
+  GRADSMITH_ROWS_KERNELS_OF(name, Functor, bf16, __nv_bfloat16)
 
 /// Defines the kernels of an operator with columns, for a pair of types. Their rows are never
 /// computed across memory.
@@ -76,12 +77,13 @@
   GRADSMITH_ROWS_KERNELS_BY_COLUMNS(name, Functor, suffix, T, U)
 
 /// Defines them for all floating types and for the pairs of them that differ.
-#define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                                        \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32, float, float)                             \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f64, double, double)                           \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(                                                              \
-      name, Functor, short, gradsmith::cuda::ShortFloat, gradsmith::cuda::ShortFloat)             \
-  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, short_f32, gradsmith::cuda::ShortFloat, float) \
+#define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                             \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32, float, float)                  \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f64, double, double)                \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f16, __half, __half)                \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, bf16, __nv_bfloat16, __nv_bfloat16) \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f16_f32, __half, float)             \
+  GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, bf16_f32, __nv_bfloat16, float)     \
   GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, f32_f16, float, __half)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_CUH_

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
-#include "patterns/cuda/kept.cuh"
 #include "patterns/cuda/rows_lanes.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
@@ -67,7 +66,6 @@ class RowsByColumnsKernel {
   static constexpr int kChunks = ColumnsOfThread(sizeof(A)) / kVector;
   static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
   static constexpr bool kInRegisters = kVector == 1;
-  static constexpr int kTaken = Operands::kTaken;
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -173,63 +171,43 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// A vector's elements from the first on, those of one place together.
+  /// The elements of a vector, those of one place together.
   struct Elements {
-    int first;
-    A in[kTaken][Functor::kInputs];
+    A in[kVector][Functor::kInputs];
+    A columns[kVector][kColumns];
   };
-  __device__ __forceinline__ Elements Take(int r, int chunk, int first) {
-    Elements elements;
-    elements.first = first;
-    Operands::InFormat(launch_, [&](auto operands) {
+  __device__ __forceinline__ void Take(int r, int chunk, Elements* elements) {
 #pragma unroll
-      for (int t = 0; t < Functor::kInputs; ++t) {
-        A values[kTaken];
-        operands.Unpack(Operands::IsSecond(t), Held(r, chunk, t), first, values);
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(t), Held(r, chunk, t), values);
 #pragma unroll
-        for (int v = 0; v < kTaken; ++v) {
-          elements.in[v][t] = values[v];
-        }
+      for (int v = 0; v < kVector; ++v) {
+        elements->in[v][t] = values[v];
       }
-    });
-    return elements;
-  }
-  /// What there is once for each of the thread's columns.
-  struct Columns {
-    A values[kChunks][kVector][kColumns];
-  };
-  __device__ __forceinline__ Columns TakeColumns() const {
-    Columns columns;
-    Operands::InFormat(launch_, [&](auto operands) {
+    }
 #pragma unroll
-      for (int c = 0; c < kChunks; ++c) {
+    for (int i = 0; i < Functor::kColumnInputs; ++i) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(Places::kColumnInput + i), columns_[chunk][i], values);
 #pragma unroll
-        for (int i = 0; i < Functor::kColumnInputs; ++i) {
-          const Word word = Operands::kHasShortFloats ? TakenHere(columns_[c][i]) : columns_[c][i];
-          A values[kVector];
-          operands.Unpack(Operands::IsSecond(Places::kColumnInput + i), word, 0, values);
-#pragma unroll
-          for (int v = 0; v < kVector; ++v) {
-            columns.values[c][v][i] = values[v];
-          }
-        }
+      for (int v = 0; v < kVector; ++v) {
+        elements->columns[v][i] = values[v];
       }
-    });
-    return columns;
+    }
   }
 
   /// Finds the results of this lane's row.
   __device__ __forceinline__ void Reduce(const Once& once, A (&own)[kResults]) {
 #pragma unroll
     for (int phase = 0; phase < Functor::kPhases; ++phase) {
-      const Columns columns = TakeColumns();
       A found[kRows][kResults];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         if (phase == 0 && !kInRegisters) {
           WaitForCopies(r);
         }
-        ReduceRow(phase, r, columns, once, own, found[r]);
+        ReduceRow(phase, r, once, own, found[r]);
       }
       lanes_.Combine(phase, &turn_, found, own);
       const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
@@ -248,13 +226,8 @@ class RowsByColumnsKernel {
       cuda::WaitForCopies<0>();
     }
   }
-  __device__ __forceinline__ void ReduceRow(
-      int phase,
-      int r,
-      const Columns& columns,
-      const Once& once,
-      const A (&own)[kResults],
-      A (&found)[kResults]) {
+  __device__ __forceinline__ void
+  ReduceRow(int phase, int r, const Once& once, const A (&own)[kResults], A (&found)[kResults]) {
     const typename Once::OfRow of_row = once.Of(lanes_, r);
     A results[kResults] = {};
     if (phase > 0) {
@@ -270,31 +243,17 @@ class RowsByColumnsKernel {
       if (!HasChunk(c)) {
         continue;
       }
+      Elements elements;
+      Take(r, c, &elements);
 #pragma unroll
-      for (int first = 0; first < kVector; first += kTaken) {
-        const Elements elements = Take(r, c, first);
-        AddTerms(phase, row, elements, columns, c, found);
-      }
-    }
-  }
-
-  __device__ __forceinline__ void AddTerms(
-      int phase,
-      const RowValues<A>& row,
-      const Elements& elements,
-      const Columns& columns,
-      int chunk,
-      A (&found)[kResults]) const {
+      for (int v = 0; v < kVector; ++v) {
+        A terms[kResults];
+        Functor::Terms(phase, At(row, c, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
-    for (int v = 0; v < kTaken; ++v) {
-      A terms[kResults];
-      Functor::Terms(
-          phase, At(row, chunk, elements.first + v), elements.in[v],
-          columns.values[chunk][elements.first + v], terms);
-#pragma unroll
-      for (int i = 0; i < kResults; ++i) {
-        if (Functor::PhaseOf(i) == phase) {
-          found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
+        for (int i = 0; i < kResults; ++i) {
+          if (Functor::PhaseOf(i) == phase) {
+            found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
+          }
         }
       }
     }
@@ -303,7 +262,6 @@ class RowsByColumnsKernel {
   /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
-    const Columns columns = TakeColumns();
 #pragma unroll(kInRegisters ? kRows : 1)
     for (int r = 0; r < kRows; ++r) {
       if (Functor::kPhases == 0 && !kInRegisters) {
@@ -318,14 +276,12 @@ class RowsByColumnsKernel {
 #pragma unroll
         for (int c = 0; c < kChunks; ++c) {
           if (HasChunk(c)) {
+            Elements elements;
+            Take(r, c, &elements);
             Outputs out;
-#pragma unroll
-            for (int v = 0; v < kVector; v += kTaken) {
-              const Elements elements = Take(r, c, v);
-              Map(row, elements, columns, c, out);
-              AddToSums(row, elements, columns, c, out);
-            }
+            Map(row, elements, c, out);
             StoreOutputs(out, first + r, c);
+            AddToSums(row, elements, c, out);
           }
         }
       }
@@ -339,20 +295,15 @@ class RowsByColumnsKernel {
       WriteRowOutputs(ValuesOf(of_row, own), own_row);
     }
   }
-  __device__ __forceinline__ void Map(
-      const RowValues<A>& row,
-      const Elements& elements,
-      const Columns& columns,
-      int chunk,
-      Outputs& out) const {
+  __device__ __forceinline__ void
+  Map(const RowValues<A>& row, const Elements& elements, int chunk, Outputs& out) const {
 #pragma unroll
-    for (int v = 0; v < kTaken; ++v) {
-      const int place = elements.first + v;
+    for (int v = 0; v < kVector; ++v) {
       A of_place[kOutputs];
-      Functor::Map(At(row, chunk, place), elements.in[v], columns.values[chunk][place], of_place);
+      Functor::Map(At(row, chunk, v), elements.in[v], elements.columns[v], of_place);
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
-        out[o][place] = of_place[o];
+        out[o][v] = of_place[o];
       }
     }
   }
@@ -363,28 +314,21 @@ class RowsByColumnsKernel {
       const int t = Places::kOutput + o;
       if (task_.tensors[t] != nullptr) {
         auto* const to = static_cast<char*>(task_.tensors[t]);
-        const bool adds = (task_.accumulate >> t & 1U) != 0;
-        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], adds, launch_.is_bf16);
+        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], (task_.accumulate >> t & 1U) != 0);
       }
     }
   }
-  __device__ __forceinline__ void AddToSums(
-      const RowValues<A>& row,
-      const Elements& elements,
-      const Columns& columns,
-      int chunk,
-      const Outputs& out) {
+  __device__ __forceinline__ void
+  AddToSums(const RowValues<A>& row, const Elements& elements, int chunk, const Outputs& out) {
     if constexpr (Functor::kColumnSums > 0) {
 #pragma unroll
-      for (int v = 0; v < kTaken; ++v) {
-        const int place = elements.first + v;
+      for (int v = 0; v < kVector; ++v) {
         A terms[kSums];
-        Functor::ColumnTerms(
-            At(row, chunk, place), elements.in[v], columns.values[chunk][place], terms);
+        Functor::ColumnTerms(At(row, chunk, v), elements.in[v], elements.columns[v], terms);
 #pragma unroll
         for (int s = 0; s < kSums; ++s) {
           const int output = Functor::OutputOf(s);
-          sums_[s][chunk][place] += output < 0 ? terms[s] : out[output < 0 ? 0 : output][place];
+          sums_[s][chunk][v] += output < 0 ? terms[s] : out[output < 0 ? 0 : output][v];
         }
       }
     }

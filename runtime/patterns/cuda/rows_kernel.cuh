@@ -91,14 +91,9 @@ class RowsKernel {
       Rows next;
       Find(group + gridDim.x, &next);
       if (finds_all) {
-        MakeOutputs(rows, results, next);
-      }
-      if (!kFetchesBeside || !finds_all) {
+        FinishRows(rows, results, next);
+      } else {
         Fetch(next);
-      }
-      if (finds_all && Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 &&
-          rows.row < task_.rows) {
-        WriteRowOutputs(rows, results);
       }
       rows = next;
     }
@@ -116,9 +111,6 @@ class RowsKernel {
   static constexpr int kUnroll = kVector == 1 || Functor::kColumnSums != 0 ? 2 : 1;
   /// Whether vectors are copied to shared memory while the thread goes on.
   static constexpr bool kIsAsync = kVector * Operands::kNarrower >= 4;
-  /// Whether rows to come are fetched while outputs are made. Those of ragged rows are not always
-  /// as many as this row's.
-  static constexpr bool kFetchesBeside = kIsAsync && !kIsRagged;
   /// Not where outputs of rows are made of what there is once of each.
   static constexpr bool kReadsElements =
       Functor::kPhases + Functor::kOutputs + Functor::kColumnSums > 0;
@@ -404,9 +396,7 @@ class RowsKernel {
               (Begin(tensor) + DistanceOf(tensor, place)),
           &word);
     }
-    Operands::InFormat(launch_, [&](auto operands) {
-      operands.Unpack(Operands::IsSecond(tensor), word, 0, values);
-    });
+    Operands::Unpack(Operands::IsSecond(tensor), word, values);
   }
 
   __device__ __forceinline__ Word* Shared(int chunk, int input) const {
@@ -504,17 +494,15 @@ class RowsKernel {
 
   __device__ __forceinline__ void Take(const Words& words, const Place& place, Elements* elements)
       const {
-    Operands::InFormat(launch_, [&](auto operands) {
 #pragma unroll
-      for (int t = 0; t < Functor::kInputs; ++t) {
-        A values[kVector];
-        operands.Unpack(Operands::IsSecond(t), words[t], 0, values);
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      A values[kVector];
+      Operands::Unpack(Operands::IsSecond(t), words[t], values);
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          elements->in[v][t] = values[v];
-        }
+      for (int v = 0; v < kVector; ++v) {
+        elements->in[v][t] = values[v];
       }
-    });
+    }
 #pragma unroll
     for (int i = 0; i < Functor::kColumnInputs; ++i) {
       A values[kVector];
@@ -624,11 +612,12 @@ class RowsKernel {
     }
   }
 
-  /// Makes the elements of the rows' outputs and adds them to the sums of columns, while those to
-  /// come are fetched.
+  /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
-  MakeOutputs(const Rows& rows, const Results& results, const Rows& next) {
+  FinishRows(const Rows& rows, const Results& results, const Rows& next) {
     const bool makes_elements = IsWanted(Places::kOutput, Places::kColumnSum);
+    // Those of ragged rows are not always as many as this row's.
+    constexpr bool kFetchesBeside = kIsAsync && !kIsRagged;
     const bool fetches = next.chunks > 0;
     ForEach<kUnroll>(
         rows,
@@ -655,6 +644,11 @@ class RowsKernel {
         });
     if (kFetchesBeside) {
       EndOfCopies();
+    } else {
+      Fetch(next);
+    }
+    if (Functor::kRowOutputs > 0 && team_.member == 0 && blockIdx.y == 0 && rows.row < task_.rows) {
+      WriteRowOutputs(rows, results);
     }
   }
   __device__ __forceinline__ void Map(
@@ -686,9 +680,9 @@ class RowsKernel {
       const int begin = static_cast<int>(max(-IndexOf(rows, place), std::int64_t{0}));
       const int end = ElementsOf(rows, place);
       if (kIsRagged && (begin > 0 || end < kVector)) {
-        Operands::StorePart(t, to, out[o], adds, launch_.is_bf16, begin, end);
+        Operands::StorePart(t, to, out[o], adds, begin, end);
       } else {
-        Operands::Store(t, to, out[o], adds, launch_.is_bf16);
+        Operands::Store(t, to, out[o], adds);
       }
     }
   }

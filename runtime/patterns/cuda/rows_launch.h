@@ -61,8 +61,6 @@ struct RowsLaunch {
   void* columns = nullptr;
   /// Whether there is one block, whose sums are the result. Kernels by columns do not ask.
   bool is_only_block = false;
-  /// Whether elements of 16 bits are of bf16, and not half, in kernels that serve both.
-  bool is_bf16 = false;
   /// Whether a row has fewer than 2^31 elements, so that kernels for rows of many dims divide a
   /// place in it by length_divisors; they divide a place in a longer row by the dims themselves.
   bool is_short = false;

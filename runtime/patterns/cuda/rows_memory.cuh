@@ -6,7 +6,6 @@
 
 #include "cuda/kernels/element.cuh"
 #include "cuda/kernels/element_vector.cuh"
-#include "cuda/kernels/short_float.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/rows_functor.h"
 #include "patterns/rows_task.h"
@@ -139,34 +138,28 @@ __device__ __forceinline__ void LoadWord(const void* from, Word* word) {
   memcpy(word, values, sizeof(values));
 }
 
-/// Unpacks those elements of a vector that lie from the first on.
-template <typename E, int kVector, int kCount, typename Word, typename A>
-__device__ __forceinline__ void Unpack(const Word& word, int first, A (&to)[kCount]) {
+template <typename E, int kVector, typename Word, typename A>
+__device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
   E values[kVector];
   memcpy(values, &word, sizeof(values));
 #pragma unroll
-  for (int v = 0; v < kCount; ++v) {
-    to[v] = Convert<A>(values[first + v]);
+  for (int v = 0; v < kVector; ++v) {
+    to[v] = Convert<A>(values[v]);
   }
 }
 
 /// Stores kVector elements, or adds to them.
 template <typename E, int kVector, typename A>
-__device__ __forceinline__ void
-StoreRowVector(void* data, const A (&values)[kVector], bool adds, bool is_bf16) {
+__device__ __forceinline__ void StoreRowVector(void* data, const A (&values)[kVector], bool adds) {
   E* const to = static_cast<E*>(data);
   E stored[kVector];
   if (adds) {
     LoadAtOnce<kVector>(to, stored);
   }
-  WithFormat<E>(is_bf16, [&](auto element) {
-    using F = decltype(element);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) {
-      const A before = Convert<A>(BitsAs<F>(stored[v]));
-      stored[v] = BitsAs<E>(Convert<F>(adds ? values[v] + before : values[v]));
-    }
-  });
+  for (int v = 0; v < kVector; ++v) {
+    stored[v] = Convert<E>(adds ? values[v] + Convert<A>(stored[v]) : values[v]);
+  }
   StoreAtOnce<kVector>(stored, to);
 }
 

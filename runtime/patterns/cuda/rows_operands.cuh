@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
-#include "cuda/kernels/short_float.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
 #include "patterns/rows_functor.h"
@@ -24,23 +23,7 @@ struct RowsOperands {
   using Places = RowsPlaces<Functor>;
   static constexpr int kWider = static_cast<int>(sizeof(T) > sizeof(U) ? sizeof(T) : sizeof(U));
   static constexpr int kNarrower = static_cast<int>(sizeof(T) < sizeof(U) ? sizeof(T) : sizeof(U));
-  static constexpr bool kHasShortFloats = kIsShortFloat<T> || kIsShortFloat<U>;
-  /// How many elements of a vector are unpacked together. Those of which the format is told at run
-  /// time are not unpacked one by one as they are needed, and kernels with columns have no
-  /// registers for all.
-  static constexpr int kTaken =
-      kHasShortFloats && Functor::kColumnInputs + Functor::kColumnSums > 0 && kVector > 2 ? 2
-                                                                                          : kVector;
   using Word = typename WordOf<kVector * kWider>::Type;
-
-  /// Calls visit with the same operands, of the types that they have in a launch: none is
-  /// ShortFloat, whose vectors cannot be unpacked.
-  template <typename Visit>
-  static __device__ __forceinline__ void InFormat(const RowsLaunch& launch, const Visit& visit) {
-    WithFormat<T, U>(launch.is_bf16, [&](auto first, auto second) {
-      visit(RowsOperands<Functor, decltype(first), decltype(second), kVector>{});
-    });
-  }
 
   static __device__ constexpr bool IsSecond(int tensor) {
     return (Functor::kSecondTypes >> tensor & 1U) != 0;
@@ -56,22 +39,20 @@ struct RowsOperands {
       LoadWord<T, kVector>(from, word);
     }
   }
-  /// Unpacks those elements of a vector that lie from the first on.
-  template <int kCount>
   static __device__ __forceinline__ void
-  Unpack(bool is_second, const Word& word, int first, A (&values)[kCount]) {
+  Unpack(bool is_second, const Word& word, A (&values)[kVector]) {
     if (is_second) {
-      cuda::Unpack<U, kVector>(word, first, values);
+      cuda::Unpack<U, kVector>(word, values);
     } else {
-      cuda::Unpack<T, kVector>(word, first, values);
+      cuda::Unpack<T, kVector>(word, values);
     }
   }
   static __device__ __forceinline__ void
-  Store(int tensor, char* to, const A (&values)[kVector], bool adds, bool is_bf16) {
+  Store(int tensor, char* to, const A (&values)[kVector], bool adds) {
     if (IsSecond(tensor)) {
-      StoreRowVector<U, kVector>(to, values, adds, is_bf16);
+      StoreRowVector<U, kVector>(to, values, adds);
     } else {
-      StoreRowVector<T, kVector>(to, values, adds, is_bf16);
+      StoreRowVector<T, kVector>(to, values, adds);
     }
   }
   /// Copies the first elements of a vector to shared memory while the thread goes on; the rest
@@ -99,21 +80,15 @@ struct RowsOperands {
     }
   }
   /// Stores those elements of a vector that lie from `begin` to `end`.
-  static __device__ __forceinline__ void StorePart(
-      int tensor,
-      char* to,
-      const A (&values)[kVector],
-      bool adds,
-      bool is_bf16,
-      int begin,
-      int end) {
+  static __device__ __forceinline__ void
+  StorePart(int tensor, char* to, const A (&values)[kVector], bool adds, int begin, int end) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       const A value[1] = {values[v]};
       if (v >= begin && v < end && IsSecond(tensor)) {
-        StoreRowVector<U, 1>(to + v * sizeof(U), value, adds, is_bf16);
+        StoreRowVector<U, 1>(to + v * sizeof(U), value, adds);
       } else if (v >= begin && v < end) {
-        StoreRowVector<T, 1>(to + v * sizeof(T), value, adds, is_bf16);
+        StoreRowVector<T, 1>(to + v * sizeof(T), value, adds);
       }
     }
   }

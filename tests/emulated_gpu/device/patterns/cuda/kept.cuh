@@ -12,11 +12,6 @@ inline unsigned Kept(unsigned number) {
   return number;
 }
 
-template <typename Word>
-Word TakenHere(Word word) {
-  return word;
-}
-
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_KEPT_CUH_
