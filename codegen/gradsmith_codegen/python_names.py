@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model, operation_count
+from .argument_plan import NamedShapes
 from .cpp_example import is_plain
 from .lists import list_of
-from .plan import NamedShapes, OpPlan, Plan
+from .plan import OpPlan, Plan
 from .text import Text, py_string
 
 # What a package itself holds, the types that its annotations spell, and what its part of torch.ops has of

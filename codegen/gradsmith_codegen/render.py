@@ -18,7 +18,8 @@ from jinja2 import nodes
 from jinja2.compiler import CodeGenerator, Frame
 
 from . import formula_latex, model, text, vocabulary, words
-from .plan import Plan, type_parameter
+from .cpp_names import type_parameter
+from .plan import Plan
 from .python_names import PythonPlan
 from .wrapping import COLUMN_LIMIT
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from gradsmith_codegen.plan import snake_case
+from gradsmith_codegen.cpp_names import snake_case
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

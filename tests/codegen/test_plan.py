@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from gradsmith_codegen.model import Schema
-from gradsmith_codegen.plan import PlaceFinder, make_plan
+from gradsmith_codegen.places import PlaceFinder
+from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.render import artefacts, render
 from schemas import CONVOLVE, SCALE, edited, load
 
