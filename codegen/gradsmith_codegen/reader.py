@@ -17,6 +17,7 @@ from . import chains, faults, grammar, vocabulary
 from .checks import check
 from .diagnostics import Diagnostic, Source, has_errors, in_order
 from .draft import Document, Draft
+from .entries import Entries, Entry, Nameless, entry_of
 from .includes import FileLoader, LoadedFile
 from .kernel_headers import KernelHeaders
 from .loader import PARSER, Node, Scalar, Sequence, paused_collector, read_source
@@ -34,7 +35,6 @@ from .outline import outline
 from .parts import PartReader
 from .source_files import SourceFiles
 from .text import NO_TEXT
-from .values import Entries, Entry, Nameless, entry_of
 
 P = ParamSpec("P")
 T = TypeVar("T")

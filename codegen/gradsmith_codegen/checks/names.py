@@ -6,11 +6,11 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from .. import grammar
+from ..cpp_names import snake_case
 from ..cpp_words import CPP_KEYWORDS
 from ..diagnostics import Note
 from ..draft import Document
 from ..model import Located, Op
-from ..plan import snake_case
 from ..vocabulary import CASE, TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
 
