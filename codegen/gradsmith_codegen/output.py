@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import files, workers
+from .artefacts import Artefact, artefacts
 from .files import Changes
 from .plan import Plan
-from .render import Artefact, artefacts, render
+from .render import render
 
 Result = TypeVar("Result")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import render, special_values
+from .artefacts import Artefact
 from .cpp_example import cpp_example
 from .explain_verb import patterns_of
 from .explanation import Explanation, explanation
@@ -36,7 +37,7 @@ def pages(plan: Plan, headers: KernelHeaders) -> list[Page]:
             "example": cpp_example(op),
             "python": python.example if plan.library.is_builtin else None,
         }
-        artefact = render.Artefact(op.page, "reference_page.md.jinja", context, 0)
+        artefact = Artefact(op.page, "reference_page.md.jinja", context, 0)
         ((name, text),) = render.render([artefact])
         found.append(Page(name, text, about))
     return found

@@ -6,6 +6,7 @@ import math
 
 import pytest
 from gradsmith_codegen import render
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.model import AttributeKind, AttributeValue
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.python_names import PythonPlan
@@ -30,7 +31,7 @@ def written(entry: str) -> dict[str, str]:
     schema, diagnostics = load(edited(SCALE, (FACTOR, f"factor: {entry}")))
     assert diagnostics == []
     assert schema
-    return dict(render.render(render.artefacts(make_plan(schema, 1))))
+    return dict(render.render(artefacts(make_plan(schema, 1))))
 
 
 @pytest.mark.parametrize("entry", ATTRIBUTES)

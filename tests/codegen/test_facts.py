@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen import operation_count, render
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.text import Text, plain
@@ -23,7 +24,7 @@ def written(text: str) -> dict[str, str]:
     schema, diagnostics = load(text)
     assert diagnostics == []
     assert schema
-    return dict(render.render(render.artefacts(make_plan(schema, 1))))
+    return dict(render.render(artefacts(make_plan(schema, 1))))
 
 
 @pytest.mark.parametrize(

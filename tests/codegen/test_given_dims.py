@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from gradsmith_codegen import render
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.shape_rules import ImpossibleShape, apply
 from schemas import SCALE, edited, load
@@ -70,7 +71,7 @@ def test_an_input_holds_the_dims_of_a_case() -> None:
 def test_what_holds_dims_is_not_the_kernels() -> None:
     schema, _ = load(HELD)
     assert schema
-    files = dict(render.render(render.artefacts(make_plan(schema, 1))))
+    files = dict(render.render(artefacts(make_plan(schema, 1))))
     shard = files["src/ops_shard_0.cc"]
     assert '        .shape_of = "Y",\n' in shard
     assert "in.X = internal::ArgumentAt(inputs, 0);" in shard
@@ -134,7 +135,7 @@ def test_the_tables_of_the_runtime() -> None:
     def shard(text: str) -> str:
         schema, _ = load(text)
         assert schema
-        return dict(render.render(render.artefacts(make_plan(schema, 1))))["src/ops_shard_0.cc"]
+        return dict(render.render(artefacts(make_plan(schema, 1))))["src/ops_shard_0.cc"]
 
     crop = shard(CROP)
     assert "        .given_by = 0,\n        .from_outputs = true,\n" in crop

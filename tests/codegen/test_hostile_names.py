@@ -17,12 +17,13 @@ from pathlib import Path
 import hostile
 import pytest
 from gradsmith_codegen import output
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.depfile import depfile
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import Plan, make_plan
 from gradsmith_codegen.reader import load_source
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import HEADERS, SCALE
 
 FILE_NAME = "".join(name for name in hostile.FILE_NAMES if "/" not in name) + ".yaml"

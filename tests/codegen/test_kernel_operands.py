@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders
 from gradsmith_codegen.kernel_operands import FamilyOperands, KernelOperands, families_of
 from gradsmith_codegen.library import BUILTIN, Library
 from gradsmith_codegen.plan import make_plan
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import SCALE, load
 
 HEADER = """

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 from gradsmith_codegen import files, loader
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.diagnostics import Diagnostic, Source, format_text
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_source
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import CONVOLVE, SCALE, edited, ids, load
 
 EMPTY_TEXTS = [

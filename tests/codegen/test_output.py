@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen import output, workers
+from gradsmith_codegen.artefacts import Artefact
 from gradsmith_codegen.files import Changes
 from gradsmith_codegen.plan import Plan, make_plan
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.render import Artefact
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 PROCESSES = [1, pytest.param(2, marks=needs_fork), pytest.param(5, marks=needs_fork)]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import CONVOLVE, edited, load
 
 

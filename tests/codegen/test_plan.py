@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.model import Schema
 from gradsmith_codegen.places import PlaceFinder
 from gradsmith_codegen.plan import make_plan
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import CONVOLVE, SCALE, edited, load
 
 OP = SCALE[SCALE.index("  - name: Scale") :]

@@ -10,10 +10,11 @@ from io import StringIO
 
 import hostile
 import pytest
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.reader import load_source
-from gradsmith_codegen.render import artefacts, render
+from gradsmith_codegen.render import render
 from schemas import HEADERS, SCALE, edited
 
 MARK = "pwned"

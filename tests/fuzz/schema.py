@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from fuzzing import CODEGEN_TESTS, REPOSITORY, bytes_changed, lines_changed, main
 from gradsmith_codegen import plan, render
+from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.diagnostics import Diagnostic, Severity, Source, format_json, format_text
 from gradsmith_codegen.loader import read_source
 from gradsmith_codegen.reader import load_source
@@ -87,7 +88,7 @@ def one_input(data: bytes) -> None:
     if schema is None:
         return
     assert all(case.all_shapes for op in schema.ops for case in op.cases)
-    for name, text in render.render(render.artefacts(plan.make_plan(schema, 2))):
+    for name, text in render.render(artefacts(plan.make_plan(schema, 2))):
         assert ".." not in Path(name).parts and not Path(name).is_absolute(), name
         if name.endswith((".py", ".pyi")):
             compile(text, name, "exec")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from gradsmith_codegen.render import _assignment, _call, _signature
+from gradsmith_codegen.cpp_lines import assignment, call, signature
 from gradsmith_codegen.wrapping import COLUMN_LIMIT
 
 
 @pytest.mark.parametrize(
     ("render", "broken"),
     [
-        pytest.param(lambda head: _signature(head, ["int a", "int b"], " {"), "(\n    int a,\n", id="signature"),
-        pytest.param(lambda head: _call(head, ["a", "b"], ";"), "(\n    a, b);", id="call"),
-        pytest.param(lambda head: _assignment(head, "1"), " =\n    1;", id="assignment"),
+        pytest.param(lambda head: signature(head, ["int a", "int b"], " {"), "(\n    int a,\n", id="signature"),
+        pytest.param(lambda head: call(head, ["a", "b"], ";"), "(\n    a, b);", id="call"),
+        pytest.param(lambda head: assignment(head, "1"), " =\n    1;", id="assignment"),
     ],
 )
 def test_a_line_is_broken_when_it_would_pass_the_limit(render: Callable[[str], str], broken: str) -> None:
