@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from . import scalars
 from .changes import Findings, renames
-from .model import Attribute, Dim, Op, Symbol, Tensor
+from .model import Attribute, Op, Symbol, Tensor
+from .shapes import Dim
 from .text import NO_TEXT
 
 _LARGEST = {

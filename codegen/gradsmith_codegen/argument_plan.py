@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model
+from .shapes import Dim
 
 NamedShapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -58,7 +59,7 @@ class ArgumentPlan:
         return {symbol.name: i for i, symbol in enumerate(self.op.symbols)}
 
     @cached_property
-    def shapes(self) -> dict[str, tuple[model.Dim, ...]]:
+    def shapes(self) -> dict[str, tuple[Dim, ...]]:
         """The different shapes that the tensors have, by their text."""
         return {tensor.shape_text: tensor.shape for tensor in self.op.inputs + self.op.outputs}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from . import faults, grammar, scalars, vocabulary
 from .entries import Entries, Entry
 from .loader import Node, Scalar, Sequence
-from .model import Attribute, AttributeKind, AttributeValue, LengthRule, Spanned
+from .model import Attribute, AttributeKind, AttributeValue, LengthRule
+from .spans import Spanned
+from .suggestions import either, nearest
 from .values import ValueReader, describe
 
 
@@ -68,7 +70,7 @@ class AttributeReader(ValueReader):
             self.report(faults.key_not_for_kind(span, "default", f"the optional {owner}", remedy))
         elif not is_optional and "default" not in entries:
             unknown = [key for key in entries if key not in vocabulary.ATTRIBUTE]
-            if any(faults.nearest(key, ["default", "optional"]) for key in unknown):
+            if any(nearest(key, ["default", "optional"]) for key in unknown):
                 return False  # which has been told
             self.report(faults.missing_key(place.span, ["default"], owner))
         return self.fault_count == before
@@ -92,7 +94,7 @@ class AttributeReader(ValueReader):
                 kinds = [
                     other.value for other, theirs in vocabulary.ATTRIBUTE_KIND_KEYS.items() if key in theirs
                 ]
-                remedy = f"it is for attributes of type {faults.either(kinds)}"
+                remedy = f"it is for attributes of type {either(kinds)}"
                 key_span = entries[key][0].span
                 self.report(faults.key_not_for_kind(key_span, key, f"the {kind.value} {owner}", remedy))
         missing = [key for key in keys.required if key not in entries]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .formula_tree import Reduce
-from .model import Formula, Op, Shape, Symbol, Tensor
+from .model import Formula, Op, Symbol, Tensor
+from .shapes import Shape
 
 
 def is_sum(formula: Formula) -> bool:

@@ -10,7 +10,8 @@ from .diagnostics import Diagnostic, counted
 from .entries import entry_of
 from .lists import element
 from .loader import Node, Scalar, Sequence
-from .model import Attribute, AttributeKind, AttributeValue, Case, Layout, Span
+from .model import Attribute, AttributeKind, AttributeValue, Case, Layout
+from .spans import Span
 from .values import Alike, quick_integers
 from .vocabulary import Keys
 

@@ -12,8 +12,9 @@ from typing import cast
 from . import scalars, shape_rules
 from .diagnostics import counted
 from .lists import MAX_LENGTH, list_of, spelled_out
-from .model import AttributeValue, Case, Dim, DimKind, Op, Symbol, Tensor
+from .model import AttributeValue, Case, Op, Symbol, Tensor
 from .shape_rules import Dims, ImpossibleShape, SymbolValue
+from .shapes import Dim, DimKind
 
 MAX_ELEMENTS = 2**31 - 1  # of a tensor in a test
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from .model import Spanned
+from .spans import Spanned
 from .text import printable
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from . import model
+from .data_types import DataType
 from .plan import OpPlan
 
 _RESERVED = "context"  # what the example calls so itself
@@ -108,6 +109,6 @@ def is_plain(case: model.Case) -> bool:
     )
 
 
-def _cpp(data_type: model.DataType) -> str:
+def _cpp(data_type: DataType) -> str:
     name = data_type.cpp_type
     return f"gradsmith::{name}" if name[0].isupper() else name

@@ -9,6 +9,7 @@ from typing import cast
 
 from . import model, text, vocabulary
 from .cpp_names import type_parameter
+from .data_types import DataType
 
 
 def bound(value: float | None, otherwise: str) -> str:
@@ -110,5 +111,5 @@ def element_type(name: str) -> str:
     return f"::{found.cpp_type}"
 
 
-def data_type(name: str) -> model.DataType:
+def data_type(name: str) -> DataType:
     return vocabulary.TYPES[name]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from .model import Span
+from .spans import Span
 from .text import printable
 
 _USED_BY = "used by operator "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .loader import Mapping, Node, Scalar
-from .model import Span, Spanned
+from .spans import Span, Spanned
 
 Entries = dict[str, tuple[Scalar, Node]]  # a mapping's: the key's node and the value's
 

@@ -70,7 +70,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _find(options: argparse.Namespace, plan: Plan) -> OpPlan:
-    from .faults import did_you_mean
+    from .suggestions import did_you_mean
 
     ops = {op.name: op for op in plan.ops}
     if options.op not in ops:

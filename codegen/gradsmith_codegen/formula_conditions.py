@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from .formula_dims import NamedDims
 from .formula_misfit import Problem
 from .formula_tree import FUNCTIONS, OPERATORS, Apply, Chosen, Name, Reduce, Tree
-from .model import Condition, DimKind, Formula, Op, Shape, Tensor
+from .model import Formula, Op, Tensor
+from .shapes import Condition, DimKind, Shape
 
 _WHERE, _NOT, _AND, _OR = FUNCTIONS["where"], OPERATORS["not"], OPERATORS["and"], OPERATORS["or"]
 

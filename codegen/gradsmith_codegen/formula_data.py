@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from . import broadcasting, formula_conditions
+from .data_types import DataType
 from .formula_graph import CONSTANT, INPUT, LOOKUP, Node, graph_of, symbols
 from .formula_splits import unfolded
 from .formula_tree import (
@@ -25,7 +26,8 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import Attribute, AttributeKind, Condition, DataType, Dim, Op, Symbol, Tensor
+from .model import Attribute, AttributeKind, Op, Symbol, Tensor
+from .shapes import Condition, Dim
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 

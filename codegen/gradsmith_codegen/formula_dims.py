@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .faults import listing
 from .formula_misfit import of_entry
 from .formula_schedule import Role, Schedule
-from .model import Op, Shape, Symbol, Tensor
+from .model import Op, Symbol, Tensor
+from .shapes import Shape
+from .suggestions import listing
 
 MAX_NAMES = 8  # IntList::kCapacity of the runtime
 _REST = "internal::NamedDims::kRest"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .faults import did_you_mean, fault
+from .faults import fault
+from .suggestions import did_you_mean
 
 
 @fault("G801")

@@ -24,7 +24,9 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import Formula, Op, Shape, Span
+from .model import Formula, Op
+from .shapes import Shape
+from .spans import Span
 
 MEAN, VARIANCE, SUM, MAX = "mean", "variance", "sum", "max"
 INPUT, ATTRIBUTE, NUMBER, CONSTANT, LOOKUP = "input", "attribute", "number", "constant", "lookup"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .data_types import DataType
 from .formula_cpp import MATH
 from .formula_schedule import Role, Schedule, bound_type
-from .model import DataType, Op, Row
+from .model import Op, Row
 from .selection import type_of
 
 # What kernels call the element types, and C++.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .broadcasting import is_broadcast, is_sum, joined, lead
-from .faults import listing
 from .formula_misfit import MAX_MAP_TENSORS, MAX_SCALARS, Problem
 from .formula_tree import Index, Reduce, parts
 from .model import Formula, Op, Tensor
+from .suggestions import listing
 from .vocabulary import TYPES
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import Span
+from .spans import Span
 
 # What a task of a pattern holds (runtime/patterns/map_task.h, rows_task.h); a test compares.
 MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS = 8, 10, 4

@@ -17,7 +17,8 @@ from . import formula_graph
 from .formula_graph import MAX, MEAN, SUM, VARIANCE, Node
 from .formula_splits import unfolded
 from .formula_tree import OPERATORS, Apply, Bit, Given, Kind, Name, Number, Reduce, Tree
-from .model import Dim, Op, Shape, Symbol, Tensor
+from .model import Op, Symbol, Tensor
+from .shapes import Dim, Shape
 
 _OF_ELEMENTS = {SUM: 1, MAX: 1, MEAN: 1, VARIANCE: 3}
 _OF_RESULTS = {MEAN: 1, VARIANCE: 1}

@@ -29,7 +29,7 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import Span
+from .spans import Span
 
 MAX_DEPTH = 32  # of brackets and signs within each other
 MAX_TOKENS = 300  # words, numbers and marks of a formula

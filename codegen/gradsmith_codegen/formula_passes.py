@@ -8,13 +8,15 @@ from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from . import formula_schedule, formula_slots
+from .data_types import DataType
 from .formula_graph import symbols
 from .formula_misfit import MAX_ROWS_ARGUMENTS, MAX_ROWS_TEMPORARIES, Misfit, of_entry
 from .formula_named import Named, named_reductions
 from .formula_schedule import Schedule
 from .formula_slots import Slots
 from .formula_tree import names
-from .model import DataType, Op, Row, Shape, Tensor
+from .model import Op, Row, Tensor
+from .shapes import Shape
 
 # The type parameter of temporaries, which is float, or double where a row has doubles, unless another is. It
 # is no name that a schema can have.

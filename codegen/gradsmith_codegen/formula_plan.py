@@ -13,6 +13,7 @@ from .formula_kernels import FunctorNames, KernelMacro
 from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
 from .formula_steps import Step, Steps, steps_of
+from .shapes import Condition
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class FormulaPlan(ArgumentPlan):
         given = f"given.{found.attribute}"
         return f"{given} == ::gradsmith::{enum}::{found.value}" if found.value else given
 
-    def condition_value(self, condition: model.Condition) -> int:
+    def condition_value(self, condition: Condition) -> int:
         """The number of the value with which dims are there."""
         attribute = next(one for one in self.op.attributes if one.name == condition.attribute)
         return attribute.choices.index(condition.value) if condition.value else 1

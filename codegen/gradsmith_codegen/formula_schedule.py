@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from . import formula_graph
-from .faults import listing
+from .data_types import DataType
 from .formula_graph import INPUT, LOOKUP, MAX, MEAN, SUM, VARIANCE, Graph, symbols
 from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, misfit, of_entry
 from .formula_tree import COUNT, Index, Lookup, Reduce, parts
-from .model import DataType, DimKind, Op, Tensor
+from .model import Op, Tensor
+from .shapes import DimKind
+from .suggestions import listing
 from .vocabulary import TYPES
 
 # Results of a phase that kernels across rows have place for (runtime/patterns/cuda/rows_team.cuh).

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .formula_conditions import unconditional
-from .model import Dim, DimKind, Op, Shape, Symbol, Tensor
+from .model import Op, Symbol, Tensor
+from .shapes import Dim, DimKind, Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import re
 from dataclasses import replace
 from typing import cast
 
-from .model import BROADCAST, SUM, Condition, Dim, DimKind, LengthRule, Shape, ShapeRule
+from .model import LengthRule
+from .shapes import BROADCAST, SUM, Condition, Dim, DimKind, Shape, ShapeRule
 
 MAX_RANK = 8  # kMaxRank of the runtime
 MAX_NAME = 36  # so that generated signatures, with three 16-bit types, fit a line

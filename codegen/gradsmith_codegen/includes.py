@@ -18,8 +18,8 @@ from . import faults, grammar
 from . import loader as nodes
 from .diagnostics import Diagnostic, Note, Source, has_errors
 from .loader import Anchor, Composed, Node, Scalar, compose, read_source, shifted_diagnostic, unused_anchors
-from .model import Span
 from .source_files import SourceFile, SourceFiles
+from .spans import Span
 from .text import Text
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .faults import nearest
 from .kernel_terms import FOREIGN, MEMBERS, NUMBER_TYPES, OPTIONAL, RUNS_ANYWHERE, Kernel, Limit, Rule, Shapes
-from .model import ShapeRule
+from .shapes import ShapeRule
+from .suggestions import nearest
 
 _NO_FIELD = "which is no field of its Inputs or Outputs"
 

@@ -18,7 +18,6 @@ from typing import TypeVar
 
 from . import cpp_structs, kernel_terms
 from .cpp_structs import Declaration, Struct
-from .faults import instead, nearest
 from .grammar import family
 from .kernel_faults import contradictions
 from .kernel_terms import (
@@ -33,6 +32,7 @@ from .kernel_terms import (
     Rule,
     Unread,
 )
+from .suggestions import instead, nearest
 
 T = TypeVar("T")
 

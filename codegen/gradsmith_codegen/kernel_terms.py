@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from . import grammar
-from .model import TYPE_ALIASES, Backend, DataType, LengthRule, Shape, ShapeRule
+from .data_types import TYPE_ALIASES, DataType
+from .model import Backend, LengthRule
+from .shapes import Shape, ShapeRule
 
 ANY = "any"  # of kShapes and kTypes: the kernel compares its arguments itself
 CONSTANTS = ("kShapes", "kTypes", "kLimits", "kGradientOf")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .model import Attribute, Dim, Op, Shape, Symbol, Tensor
+from .model import Attribute, Op, Symbol, Tensor
+from .shapes import Dim, Shape
 
 MAX_LENGTH = 2000  # of a list: kMaxListLength of the runtime
 

@@ -32,7 +32,7 @@ from yaml.events import (
 
 from . import faults
 from .diagnostics import Diagnostic, Source
-from .model import Span
+from .spans import Span
 from .syntax import syntax_error
 
 PARSER: Any = yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader

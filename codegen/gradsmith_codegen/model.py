@@ -2,126 +2,22 @@
 
 The reader builds these from the YAML nodes, the checks look at them, the plan and the templates read them.
 Every noun knows the text it came from, so that any later finding can point at it. Nothing here parses, prints
-or knows of C++ beyond the spelling of the element types.
+or knows of C++.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
-from typing import NamedTuple, Protocol
 
 from . import formula_tree
+from .data_types import ELEMENT_TYPES, DataType
 from .formula_tree import Tree
+from .shapes import Condition, Dim, Shape, ShapeRule
 from .source_files import SourceFiles
+from .spans import Located, Origin, Passage, Span, Spanned
 from .text import NO_TEXT, Text
-
-
-class Span(NamedTuple):
-    """A piece of one line: 1-based line and column, and how many characters a caret underlines."""
-
-    line: int
-    column: int
-    length: int = 1
-
-
-class Spanned(Protocol):
-    """Has a place in the text. The span is worked out when it is asked for: few ever are."""
-
-    @property
-    def span(self) -> Span: ...
-
-    @property
-    def line(self) -> int:
-        """That of the span."""
-
-
-class Origin(Spanned, Protocol):
-    """What declares a noun: an entry of the schema, or its mere name."""
-
-    def at(self, key: str) -> Span:
-        """Where the value of `key` stands; the span where the entry does not give it."""
-
-
-class Passage(Protocol):
-    """A text within the schema's, of which each part has a place."""
-
-    def part(self, start: int, end: int) -> Span: ...
-
-
-class Located:
-    """A noun that an entry of the schema declares."""
-
-    __slots__ = ()
-
-    origin: Origin
-
-    @property
-    def span(self) -> Span:
-        """Of the noun's name."""
-        return self.origin.span
-
-    def at(self, key: str) -> Span:
-        return self.origin.at(key)
-
-
-class DataType(Enum):
-    """The element types: all that the generator knows of each. The value is the name in `ops.yaml`."""
-
-    # name, C++ type, whether what is differentiated may have it, NumPy's name (empty where it has none),
-    # another spelling that `ops.yaml` may use
-    FLOAT = ("float", "float", True, "float32", "")
-    DOUBLE = ("double", "double", True, "float64", "")
-    MLFLOAT16 = ("MLFloat16", "MLFloat16", True, "float16", "half")
-    BFLOAT16 = ("BFloat16", "BFloat16", True, "", "bf16")
-    INT32 = ("int32", "std::int32_t", False, "int32", "")
-    INT64 = ("int64", "std::int64_t", False, "int64", "")
-    UINT8 = ("uint8", "std::uint8_t", False, "uint8", "")
-    UINT32 = ("uint32", "std::uint32_t", False, "uint32", "")
-    BOOL = ("bool", "bool", False, "bool_", "")
-
-    cpp_type: str
-    is_floating: bool
-    numpy_name: str
-    alias: str
-
-    def __new__(cls, name: str, cpp_type: str, is_floating: bool, numpy_name: str, alias: str) -> DataType:
-        self = object.__new__(cls)
-        self._value_ = name
-        self.cpp_type, self.is_floating = cpp_type, is_floating
-        self.numpy_name, self.alias = numpy_name, alias
-        return self
-
-    @property
-    def cpp_enumerator(self) -> str:
-        return f"k{self.value[0].upper()}{self.value[1:]}"
-
-    @property
-    def size(self) -> int:
-        """Bytes of an element."""
-        return _SIZES[self]
-
-
-_SIZES = {
-    DataType.FLOAT: 4,
-    DataType.DOUBLE: 8,
-    DataType.MLFLOAT16: 2,
-    DataType.BFLOAT16: 2,
-    DataType.INT32: 4,
-    DataType.INT64: 8,
-    DataType.UINT8: 1,
-    DataType.UINT32: 4,
-    DataType.BOOL: 1,
-}
-
-FLOATING_TYPES = tuple(data_type for data_type in DataType if data_type.is_floating)
-
-# Other spellings that `ops.yaml` may use.
-TYPE_ALIASES = {data_type.alias: data_type for data_type in DataType if data_type.alias}
-
-_ELEMENT_TYPES = frozenset((*(data_type.value for data_type in DataType), *TYPE_ALIASES))
 
 
 class Backend(Enum):
@@ -144,83 +40,6 @@ class Layout(Enum):
     CHANNELS_LAST = "channels_last"
     STRIDED = "strided"  # gaps between the elements of every dimension
     BROADCAST = "broadcast"  # the incoming gradient has zero strides
-
-
-class DimKind(Enum):
-    SYMBOL = "symbol"  # N, or *D: the symbol says whether it is a list
-    QUOTIENT = "quotient"  # C / group
-    CEIL = "ceil"  # ceil(N / 32)
-    CONSTANT = "constant"  # 3
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """`reduction == none`: an enum attribute has a value; or `keepdims`, where that is empty: a bool one
-    is true."""
-
-    attribute: str
-    value: str = ""
-
-    @property
-    def text(self) -> str:
-        return f"{self.attribute} == {self.value}" if self.value else self.attribute
-
-    def holds(self, attributes: Mapping[str, AttributeValue]) -> bool:
-        """With the values of attributes."""
-        value = attributes.get(self.attribute)
-        return value == self.value if self.value else value is True
-
-
-@dataclass(frozen=True, slots=True)
-class Dim:
-    """One entry of a shape: a value, which many shapes have. Where it stands is for the tensor to say."""
-
-    kind: DimKind
-    text: str
-    symbol: str = ""
-    is_list: bool = False
-    divisor: str = ""
-    constant: int = 0  # the dim itself, or the divisor of CEIL
-    condition: Condition | None = None  # with which it is there; None where it always is
-
-    @property
-    def without_condition(self) -> Dim:
-        if not self.condition:
-            return self
-        return replace(self, text=self.text.partition(" if ")[0], condition=None)
-
-
-class Shape(tuple[Dim, ...]):
-    """The dims of a tensor: a value, which many tensors have."""
-
-    @cached_property
-    def text(self) -> str:
-        return "[" + ", ".join([dim.text for dim in self]) + "]"
-
-    @cached_property
-    def symbols(self) -> frozenset[str]:
-        return frozenset([dim.symbol for dim in self if dim.symbol])
-
-    @cached_property
-    def always(self) -> frozenset[str]:
-        """The symbols that it has whatever attributes are."""
-        return frozenset([dim.symbol for dim in self if dim.symbol and not dim.condition])
-
-    @cached_property
-    def condition(self) -> Condition | None:
-        """On which dims hang; checks see to it that there is one alone."""
-        return next((dim.condition for dim in self if dim.condition), None)
-
-    def where(self, holds: bool) -> Shape:
-        """The dims that are there where the condition holds, or does not."""
-        if not self.condition:
-            return self
-        return Shape([dim.without_condition for dim in self if holds or not dim.condition])
-
-    @cached_property
-    def lists(self) -> list[Dim]:
-        """The list symbols, of which there should be no more than one."""
-        return [dim for dim in self if dim.is_list]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,37 +93,6 @@ class Tensor(Located):
             self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of, self.list,
             self.may_be_on_host,
         )  # fmt: skip
-
-
-# The shape rules that are of no family: the dims to which all its lists broadcast, and the sum of a dim over
-# the tensors of a list.
-BROADCAST = "broadcast"
-SUM = "sum"
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeRule:
-    """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols; or
-    `broadcast(P, Q)` or `sum(P)`, of symbols alone."""
-
-    function: str
-    arguments: tuple[str, ...]
-
-    @property
-    def is_broadcast(self) -> bool:
-        return self.function == BROADCAST
-
-    @property
-    def is_sum(self) -> bool:
-        return self.function == SUM
-
-    @property
-    def is_of_family(self) -> bool:
-        return not self.is_broadcast and not self.is_sum
-
-    @property
-    def text(self) -> str:
-        return f"{self.function}({', '.join(self.arguments)})"
 
 
 OUTPUTS = "outputs"  # in the place of an attribute that gives dims: the outputs that the caller passes
@@ -482,7 +270,7 @@ class Op(Located):
     def type_parameters(self) -> tuple[str, ...]:
         """In order of first use by inputs, then outputs."""
         types = dict.fromkeys([tensor.type for tensor in self.inputs + self.outputs])
-        return tuple([name for name in types if name not in _ELEMENT_TYPES])
+        return tuple([name for name in types if name not in ELEMENT_TYPES])
 
     @property
     def length_condition(self) -> str:
@@ -530,13 +318,13 @@ class Op(Located):
 
     def types_of(self, tensor: Tensor) -> list[DataType]:
         """The element types that the rows give a tensor."""
-        if tensor.type in _ELEMENT_TYPES:
+        if tensor.type in ELEMENT_TYPES:
             return [one for one in DataType if tensor.type in (one.value, one.alias)]
         return list(dict.fromkeys([dict(row.types)[tensor.type] for row in self.rows]))
 
     def has_types_of(self, tensor: Tensor) -> bool:
         """Whether every row says what its type is; another rule blames a type that is unknown."""
-        return tensor.type in _ELEMENT_TYPES or all(tensor.type in dict(row.types) for row in self.rows)
+        return tensor.type in ELEMENT_TYPES or all(tensor.type in dict(row.types) for row in self.rows)
 
     def is_whole(self, tensor: Tensor) -> bool:
         """Its elements are integers or truth values in every row."""

@@ -8,13 +8,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from . import scalars, spelling
+from .data_types import FLOATING_TYPES
 from .diagnostics import format_text
 from .formula_parser import Unparsed, parse
 from .formula_tree import CONSTANTS, Apply, Bit, Index, Name, Reduce, Tree, asked_for, names, parts
 from .grammar import MAX_RANK
 from .loader import source_of
-from .model import FLOATING_TYPES, Attribute, Case, Layout, Op, Span, Tensor
+from .model import Attribute, Case, Layout, Op, Tensor
 from .new_roles import Roles, refuse_word
+from .spans import Span
 from .verbs import Refused
 
 _OPTION = "--formula"

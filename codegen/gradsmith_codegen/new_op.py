@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from . import spelling
 from .diagnostics import Source
-from .faults import did_you_mean
 from .layout import Kind, Piece, Place, between, lines_with_ends, pieces_of
 from .loader import source_of
 from .model import Op, Schema
 from .new_formulas import FormulaEntry, GivenFormula
+from .suggestions import did_you_mean
 from .verbs import Refused
 
 _Edit = tuple[Place, Place, str]  # from where to where, and what stands there instead

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from .faults import listing
 from .formula_tree import (
     CALLED,
     COUNT,
@@ -20,6 +19,7 @@ from .formula_tree import (
     asked_for,
     parts,
 )
+from .suggestions import listing
 from .verbs import Refused
 
 _COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")

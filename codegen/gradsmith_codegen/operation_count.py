@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from . import formula_operations
 from .formula_tree import OPERATORS, Apply, Name, Number, Precedence, Tree, names
-from .model import AttributeKind, DimKind, Op, Shape, Symbol, Tensor
+from .model import AttributeKind, Op, Symbol, Tensor
+from .shapes import DimKind, Shape
 from .text import Text
 
 ARITHMETIC = {OPERATORS[mark]: mark for mark in ("+", "-", "*", "/", "- ")}

@@ -17,7 +17,7 @@ from .diagnostics import Diagnostic
 from .grammar import REFERENCE
 from .includes import LoadedFile
 from .loader import Invalid, Mapping, Node, Scalar, Sequence
-from .model import Span
+from .spans import Span
 
 
 @dataclass(frozen=True, eq=False, slots=True)

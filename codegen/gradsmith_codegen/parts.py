@@ -7,21 +7,11 @@ from functools import partial
 
 from . import faults, formula_parser, grammar, vocabulary
 from .case_reader import CaseReader
+from .data_types import DataType
 from .entries import Entry, Nameless
 from .formula_tree import Tree
 from .loader import Mapping, Node, Scalar, Sequence
-from .model import (
-    Attribute,
-    AttributeKind,
-    Backend,
-    DataType,
-    Formula,
-    Repeatable,
-    Revision,
-    Row,
-    Symbol,
-    Tensor,
-)
+from .model import Attribute, AttributeKind, Backend, Formula, Repeatable, Revision, Row, Symbol, Tensor
 from .passages import ScalarPassage
 from .symbol_reader import SymbolReader
 from .tensor_reader import TensorReader

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .loader import Quoted, Scalar
-from .model import Span
+from .spans import Span
 
 
 class ScalarPassage:

@@ -16,6 +16,7 @@ from .formula_plan import FormulaPlan
 from .kernel_operands import FamilyOperands
 from .library import BUILTIN, Library
 from .places import OwnPlaces, Place, PlaceFinder
+from .shapes import ShapeRule
 from .text import Text
 
 
@@ -177,7 +178,7 @@ class OpPlan(FormulaPlan):
         """Equal for ops whose rows are one list of the schema, aliased, and mean the same in each."""
         return (id(self.op.rows), self.type_parameters)
 
-    def rule_call(self, rule: model.ShapeRule) -> tuple[str, list[str]]:
+    def rule_call(self, rule: ShapeRule) -> tuple[str, list[str]]:
         """The C++ function and what it is given."""
         symbols = [f"symbols[{self.symbol_indices[name]}]" for name in rule.arguments]
         first = self.op.symbols[self.symbol_indices[rule.arguments[0]]] if rule.arguments else None

@@ -10,6 +10,7 @@ from functools import cached_property
 from . import model, operation_count
 from .argument_plan import NamedShapes
 from .cpp_example import is_plain
+from .data_types import DataType
 from .lists import list_of
 from .plan import OpPlan, Plan
 from .text import Text, py_string
@@ -23,7 +24,7 @@ PACKAGE_NAMES = frozenset(
 # The keywords that every function has, that for PyTorch included.
 FUNCTION_KEYWORDS = frozenset("outputs out context policies".split())
 
-_NUMPY_TYPES = {data_type.value: data_type.numpy_name for data_type in model.DataType if data_type.numpy_name}
+_NUMPY_TYPES = {data_type.value: data_type.numpy_name for data_type in DataType if data_type.numpy_name}
 _KINDS = {
     model.AttributeKind.INT: "int",
     model.AttributeKind.FLOAT: "float",

@@ -21,19 +21,12 @@ from .entries import Entries, Entry, Nameless, entry_of
 from .includes import FileLoader, LoadedFile
 from .kernel_headers import KernelHeaders
 from .loader import PARSER, Node, Scalar, Sequence, paused_collector, read_source
-from .model import (
-    Attribute,
-    Case,
-    Op,
-    Row,
-    Schema,
-    Span,
-    Symbol,
-    Tensor,
-)
+from .model import Attribute, Case, Op, Row, Schema, Symbol, Tensor
 from .outline import outline
 from .parts import PartReader
 from .source_files import SourceFiles
+from .spans import Span
+from .suggestions import bounded_guesses, nearest
 from .text import NO_TEXT
 
 P = ParamSpec("P")
@@ -53,7 +46,7 @@ def load_source(
     source: Source, parser: Any = PARSER, headers: KernelHeaders | None = None
 ) -> tuple[Schema | None, list[Diagnostic]]:
     """Reads and checks a schema's text. Its kernels are in the headers: the runtime's, unless given."""
-    with paused_collector(), faults.bounded_guesses():
+    with paused_collector(), bounded_guesses():
         headers = headers or KernelHeaders()
         document, loader = _read(source, parser, headers)
         schema = None
@@ -67,7 +60,7 @@ def load_source(
 def check_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
     """Reads and checks a schema's text, but for what the headers of kernels say, so that it may be of kernels
     that there are no more. None where there are errors."""
-    with paused_collector(), faults.bounded_guesses():
+    with paused_collector(), bounded_guesses():
         headers = KernelHeaders(())
         document, loader = _read(source, PARSER, headers)
         if document:
@@ -78,7 +71,7 @@ def check_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
 
 def read_document(source: Source) -> tuple[Document | None, list[Diagnostic]]:
     """Reads a schema's text and does not check it. None where it does not read."""
-    with paused_collector(), faults.bounded_guesses():
+    with paused_collector(), bounded_guesses():
         document, loader = _read(source, PARSER, KernelHeaders())
         diagnostics = loader.located(in_order(loader.diagnostics))
         return (None if has_errors(diagnostics) else document), diagnostics
@@ -271,7 +264,7 @@ class _OpReader:
                 return vocabulary.OP_WITH_FORMULAS
             return vocabulary.OP
         unknown = [key for key in entries if key not in vocabulary.OP]
-        has_formulas = "formulas" in entries or any(faults.nearest(key, ["formulas"]) for key in unknown)
+        has_formulas = "formulas" in entries or any(nearest(key, ["formulas"]) for key in unknown)
         return vocabulary.OP_WITH_FORMULAS if has_formulas else vocabulary.OP
 
     def _part(

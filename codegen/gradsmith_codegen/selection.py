@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from . import vocabulary
-from .faults import instead
-from .model import Backend, DataType, Op, Row, Schema
+from .data_types import DataType
+from .model import Backend, Op, Row, Schema
+from .suggestions import instead
 from .text import printable
 from .verbs import Refused
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from .model import BROADCAST, SUM, AttributeValue
+from .model import AttributeValue
+from .shapes import BROADCAST, SUM
 
 Attributes = Mapping[str, AttributeValue]
 Dims = tuple[int, ...]

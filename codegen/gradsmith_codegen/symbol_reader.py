@@ -8,7 +8,8 @@ from . import chains, faults, grammar, scalars, vocabulary
 from .entries import Entries, Entry
 from .kernel_headers import KernelHeaders
 from .loader import Node, Scalar, Sequence
-from .model import BROADCAST, SUM, LengthIf, ShapeRule, Symbol
+from .model import LengthIf, Symbol
+from .shapes import BROADCAST, SUM, ShapeRule
 from .values import ValueReader, describe, quick_text
 
 

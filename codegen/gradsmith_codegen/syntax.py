@@ -10,7 +10,7 @@ import yaml
 
 from . import faults, lookalikes
 from .diagnostics import Diagnostic, Source
-from .model import Span
+from .spans import Span
 
 # A line up to the text that it gives a key, where that is documentation; and a pair without a blank.
 _STRUCTURE = re.compile(r"(?:(?!doc\W|#).)*")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from . import faults, grammar, vocabulary
+from .data_types import TYPE_ALIASES
 from .entries import Entries, Entry
 from .loader import Node, Scalar
-from .model import TYPE_ALIASES, Dim, Shape, Spanned, Tensor
+from .model import Tensor
+from .shapes import Dim, Shape
+from .spans import Spanned
 from .values import ValueReader, quick_text
 from .vocabulary import Keys
 

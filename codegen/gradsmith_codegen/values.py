@@ -11,7 +11,8 @@ from . import faults, scalars
 from .diagnostics import Diagnostic
 from .entries import Entries
 from .loader import MAX_DEPTH, Invalid, Mapping, Node, Quoted, Scalar, Sequence
-from .model import Span, Spanned
+from .spans import Span, Spanned
+from .suggestions import nearest
 from .text import NO_TEXT, Text, printable
 from .vocabulary import Keys
 
@@ -297,7 +298,7 @@ class ValueReader:
         absent = {key for key in keys.required if key not in entries}
         unknown = [key for key in entries if key not in keys]
         candidates = [key for key in keys.all if key not in entries]
-        meant = {key: faults.nearest(key, candidates) for key in unknown}
+        meant = {key: nearest(key, candidates) for key in unknown}
         strange = [key for key in unknown if not meant[key]]
         for group in (*([key] for key in unknown if meant[key]), strange):
             if group:

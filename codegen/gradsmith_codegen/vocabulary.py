@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .model import TYPE_ALIASES, AttributeKind, Backend, DataType, Layout, Repeatable
+from .data_types import TYPE_ALIASES, DataType
+from .model import AttributeKind, Backend, Layout, Repeatable
 
 SCHEMA_VERSION = 1
 

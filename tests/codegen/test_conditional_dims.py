@@ -11,9 +11,9 @@ from gradsmith_codegen.formula_conditions import unconditional
 from gradsmith_codegen.formula_schedule import Role
 from gradsmith_codegen.formula_steps import steps_of
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import Condition, Dim
 from gradsmith_codegen.reader import read_document
 from gradsmith_codegen.schema_changes import changes
+from gradsmith_codegen.shapes import Condition, Dim
 from schemas import edited, ids, op_of
 from test_conditional_lengths import POOL
 

@@ -13,7 +13,7 @@ from gradsmith_codegen.diagnostics import (
     summary,
 )
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import Span
+from gradsmith_codegen.spans import Span
 
 
 def _error(span: Span | None, message: str = "wrong", rule: str = "G001") -> Diagnostic:

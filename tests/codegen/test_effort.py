@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import yaml
-from gradsmith_codegen import chains, faults
+from gradsmith_codegen import chains, suggestions
 from gradsmith_codegen.diagnostics import MAX_SHOWN, Diagnostic, Severity, format_text
 from gradsmith_codegen.loader import source_of
-from gradsmith_codegen.model import Span
+from gradsmith_codegen.spans import Span
 from schemas import CONVOLVE, SCALE, edited, load
 
 FEW = 60
@@ -119,8 +119,8 @@ def test_guesses_are_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("difflib.get_close_matches", compare)
     load(SCHEMAS["unknown_likes"](1000))
     load(SCHEMAS["unknown_aliases"](1000))
-    assert 0 < sum(compared) <= 2 * faults.MAX_COMPARISONS
-    assert faults.nearest("x" * 10_000, ["x" * 10_001]) == ""
+    assert 0 < sum(compared) <= 2 * suggestions.MAX_COMPARISONS
+    assert suggestions.nearest("x" * 10_000, ["x" * 10_001]) == ""
 
 
 def test_no_more_faults_are_shown_than_one_reads_and_all_are_counted() -> None:

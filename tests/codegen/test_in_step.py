@@ -10,8 +10,9 @@ from gradsmith_codegen import grammar, lists, reader, vocabulary  # noqa: F401 -
 from gradsmith_codegen.checks.names import RUNTIME_NAMES
 from gradsmith_codegen.checks.shapes import MAX_SYMBOLS
 from gradsmith_codegen.cli import main
+from gradsmith_codegen.data_types import DataType
 from gradsmith_codegen.diagnostics import RULES
-from gradsmith_codegen.model import AttributeKind, Backend, DataType, Layout
+from gradsmith_codegen.model import AttributeKind, Backend, Layout
 from gradsmith_codegen.vocabulary import RUNTIME_ENUMS
 
 DLPACK_FLOATING = ("2", "4")

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from gradsmith_codegen.diagnostics import Diagnostic, format_text
 from gradsmith_codegen.loader import MAX_DEPTH, Mapping, Scalar, Sequence, compose, read_source, source_of
-from gradsmith_codegen.model import Span
 from gradsmith_codegen.reader import load_source
+from gradsmith_codegen.spans import Span
 from schemas import SCALE, edited, load
 
 BAD = Path(__file__).parent / "bad"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from gradsmith_codegen import lookalikes
-from gradsmith_codegen.model import AttributeKind, Backend, DataType, Layout
+from gradsmith_codegen.data_types import DataType
+from gradsmith_codegen.model import AttributeKind, Backend, Layout
 from gradsmith_codegen.vocabulary import RUNTIME_ENUMS
 from schemas import CONVOLVE, SCALE, edited, load
 from test_kernel_shapes import GRADIENT

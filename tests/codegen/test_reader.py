@@ -5,19 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gradsmith_codegen.model import (
-    AttributeKind,
-    Backend,
-    DataType,
-    Dim,
-    DimKind,
-    Layout,
-    LengthRule,
-    Op,
-    Schema,
-    Span,
-)
+from gradsmith_codegen.data_types import DataType
+from gradsmith_codegen.model import AttributeKind, Backend, Layout, LengthRule, Op, Schema
 from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.shapes import Dim, DimKind
+from gradsmith_codegen.spans import Span
 from gradsmith_codegen.text import Text
 from schemas import SCALE, edited, errors, load
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from gradsmith_codegen import images
 from gradsmith_codegen.cli import main
-from gradsmith_codegen.model import DataType, Schema
+from gradsmith_codegen.data_types import DataType
+from gradsmith_codegen.model import Schema
 from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.selection import Selection, select, selectors_of_problems, type_of
 from gradsmith_codegen.verbs import Refused

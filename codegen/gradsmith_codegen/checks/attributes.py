@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead
 from ..model import Op
+from ..suggestions import did_you_mean, instead
 from ..vocabulary import RUNTIME_ENUMS
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 from .values import choice_problem, range_problem

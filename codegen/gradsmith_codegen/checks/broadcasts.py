@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..faults import did_you_mean
 from ..model import Op
+from ..suggestions import did_you_mean
 from .registry import SHAPES, Finding, Scope, op_rule
 
 

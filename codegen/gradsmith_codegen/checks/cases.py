@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from ..cases import Impossible, Problem
 from ..diagnostics import Note
 from ..lists import list_of
-from ..model import Attribute, AttributeValue, Case, Op, Span
+from ..model import Attribute, AttributeValue, Case, Op
+from ..spans import Span
 from .registry import SHAPES, Finding, Scope, op_rule
 from .values import choice_problem, range_problem
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..data_types import DataType
 from ..diagnostics import Note
-from ..faults import did_you_mean, instead
 from ..formula_misfit import Misfit
 from ..formula_splits import unfolded
 from ..formula_steps import steps_of
@@ -29,7 +29,10 @@ from ..formula_tree import (
     parts,
 )
 from ..grammar import is_identifier
-from ..model import Attribute, AttributeKind, DataType, Formula, Op, Shape, Span, Tensor
+from ..model import Attribute, AttributeKind, Formula, Op, Tensor
+from ..shapes import Shape
+from ..spans import Span
+from ..suggestions import did_you_mean, instead
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 _READ = ("formulas", *TENSORS, "attributes")

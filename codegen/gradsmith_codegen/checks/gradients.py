@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .. import chains
+from ..data_types import FLOATING_TYPES, DataType
 from ..diagnostics import Note
-from ..faults import did_you_mean, either, listing
 from ..grammar import family
 from ..kernel_terms import Gradients
-from ..model import FLOATING_TYPES, Backend, DataType, Dim, DimKind, Op, Row, Tensor
+from ..model import Backend, Op, Row, Tensor
+from ..shapes import Dim, DimKind
+from ..suggestions import did_you_mean, either, listing
 from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, op_warning
 

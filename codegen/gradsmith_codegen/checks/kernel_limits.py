@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from ..diagnostics import Note
 from ..kernel_terms import Limit
-from ..model import Attribute, Dim, DimKind, LengthRule, Op, Span
+from ..model import Attribute, LengthRule, Op
+from ..shapes import Dim, DimKind
+from ..spans import Span
 from .kernel_shapes import compare
 from .kernels import header_of
 from .registry import SHAPES, Finding, Scope, op_rule

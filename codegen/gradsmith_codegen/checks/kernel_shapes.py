@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from ..diagnostics import Note
 from ..kernel_terms import Shapes
-from ..model import Dim, DimKind, Op, Shape, ShapeRule, Span, Tensor
+from ..model import Op, Tensor
+from ..shapes import Dim, DimKind, Shape, ShapeRule
+from ..spans import Span
 from .kernels import has_its_tensors, header_of
 from .registry import SHAPES, Finding, Scope, op_rule
 

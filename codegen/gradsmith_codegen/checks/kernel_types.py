@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..data_types import DataType
 from ..diagnostics import Note
-from ..faults import either, listing
 from ..kernel_terms import TYPES, Types
-from ..model import Backend, DataType, Op, Row, Tensor
+from ..model import Backend, Op, Row, Tensor
+from ..suggestions import either, listing
 from .kernels import header_of
 from .registry import TENSORS, Finding, Scope, op_rule
 

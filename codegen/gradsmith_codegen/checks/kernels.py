@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..diagnostics import Note
-from ..faults import did_you_mean, either, instead, listing
 from ..grammar import family
 from ..kernel_headers import HEADER
 from ..kernel_terms import CPP_TYPES, FOREIGN, OPTIONAL, RUNS_ANYWHERE, Kernel
 from ..model import Attribute, Op, Tensor
+from ..suggestions import did_you_mean, either, instead, listing
 from .registry import TENSORS, Finding, Scope, op_rule
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from .. import chains
 from ..diagnostics import Note
-from ..faults import did_you_mean, listing
 from ..model import AttributeKind, Op
+from ..suggestions import did_you_mean, listing
 from .registry import SHAPES, Finding, Scope, op_rule
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..diagnostics import Note
-from ..faults import listing
-from ..model import OUTPUTS, Op, Span, Symbol, Tensor
+from ..model import OUTPUTS, Op, Symbol, Tensor
+from ..spans import Span
+from ..suggestions import listing
 from .kernel_shapes import compare
 from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule

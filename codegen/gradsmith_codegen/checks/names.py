@@ -10,7 +10,8 @@ from ..cpp_names import snake_case
 from ..cpp_words import CPP_KEYWORDS
 from ..diagnostics import Note
 from ..draft import Document
-from ..model import Located, Op
+from ..model import Op
+from ..spans import Located
 from ..vocabulary import CASE, TYPES
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, schema_rule
 

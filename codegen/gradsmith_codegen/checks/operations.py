@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..faults import instead
 from ..formula_tree import GIVEN, INDEX, Apply, Given, Index, Lookup, Reduce, names, parts
 from ..model import Op
 from ..operation_count import ARITHMETIC, operands
+from ..suggestions import instead
 from .registry import SHAPES, Finding, Scope, op_rule
 
 _READ = ("operations", *SHAPES, "attributes")

@@ -15,7 +15,9 @@ from ..diagnostics import Diagnostic, Note, Rule, Severity, register
 from ..draft import Document, Draft
 from ..kernel_headers import KernelHeaders
 from ..kernel_terms import Kernel
-from ..model import Attribute, Dim, Op, Span, Spanned, Tensor
+from ..model import Attribute, Op, Tensor
+from ..shapes import Dim
+from ..spans import Span, Spanned
 from .evaluation import CaseEvaluator, EvaluatedCases
 
 TENSORS = ("inputs", "outputs")

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import chains
+from ..data_types import DataType
 from ..diagnostics import Note, counted
-from ..faults import did_you_mean, instead, listing
 from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
-from ..model import (
-    OUTPUTS,
-    Attribute,
-    AttributeKind,
-    Condition,
-    DataType,
-    Dim,
-    DimKind,
-    Op,
-    Spanned,
-    Symbol,
-    Tensor,
-)
+from ..model import OUTPUTS, Attribute, AttributeKind, Op, Symbol, Tensor
+from ..shapes import Condition, Dim, DimKind
+from ..spans import Spanned
+from ..suggestions import did_you_mean, instead, listing
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
 MAX_SYMBOLS = 16  # ShapeSymbols::kCapacity of the runtime

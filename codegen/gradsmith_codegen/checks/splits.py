@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..faults import listing
 from ..grammar import MAX_RANK, is_identifier
 from ..model import Op, Symbol
+from ..suggestions import listing
 from .registry import SHAPES, Finding, Scope, op_rule
 
 

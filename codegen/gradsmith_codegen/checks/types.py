@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..data_types import DataType
 from ..diagnostics import Note
-from ..faults import did_you_mean, listing, nearest
-from ..model import DataType, Op, Row
+from ..model import Op, Row
+from ..suggestions import did_you_mean, listing, nearest
 from .registry import TENSORS, Finding, Scope, op_rule
 
 _NEEDS = (*TENSORS, "types", "rows")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..faults import instead
 from ..grammar import MAX_RANK
 from ..model import Attribute, AttributeKind, AttributeValue
+from ..suggestions import instead
 
 
 def value_problem(attribute: Attribute, value: AttributeValue) -> str:
