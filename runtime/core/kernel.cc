@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/attribute_check.h"
 #include "core/call.h"
 #include "core/device_backend.h"
 #include "core/exceptions.h"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,27 +57,32 @@ class ShapeSymbols {
   [[nodiscard]] Status CheckAttributeLengths() const;
 
  private:
-  /// How many dims a tensor or a list has.
+  /// RankRange is how many dims a tensor or a list may have.
   struct RankRange {
     int minimum;
     int maximum;
   };
 
+  /// Ranks returns how many dims the tensor may have by what is bound.
   [[nodiscard]] RankRange Ranks(const TensorSpec& tensor) const;
-  /// Whether an entry of a shape is there with these attributes.
+  /// IsList returns whether an entry of a shape is a list of dims.
+  [[nodiscard]] bool IsList(const DimSpec& spec) const;
+  /// IsThere returns whether an entry of a shape is there with these attributes.
   [[nodiscard]] bool IsThere(const DimSpec& spec) const;
-  /// What the schema allows of a list.
+  /// LengthsOf returns how many dims the schema allows a list.
   [[nodiscard]] RankRange LengthsOf(int symbol) const;
-  /// The attributes on which the tensor's rank hangs: " with axis = 1 of Y, coerced = true". Empty
-  /// where there are none.
+  /// RankConditions returns the attributes on which the tensor's rank hangs, as " with axis = 1 of
+  /// Y, coerced = true"; nothing where there are none.
   [[nodiscard]] std::string RankConditions(const TensorSpec& tensor) const;
-  /// The symbol that the lengths of this and others hang on.
+  /// LengthRoot returns the symbol that the lengths of this and others hang on.
   [[nodiscard]] int LengthRoot(int symbol) const;
-  /// The length that an axis or a bound symbol of the same root sets, or -1.
+  /// ExpectedListLength returns the length that an axis or a bound symbol of the same root sets, or
+  /// -1.
   [[nodiscard]] int ExpectedListLength(int symbol) const;
-  /// The symbol where it is bound; otherwise one of the same length that is.
+  /// BoundAlike returns the symbol where it is bound; otherwise one of the same length that is.
   [[nodiscard]] int BoundAlike(int symbol) const;
-  /// The length that is expected, or the only one that the schema allows.
+  /// KnownListLength returns the length that is expected, or the only one that the schema allows;
+  /// -1 where there are several.
   [[nodiscard]] int KnownListLength(int symbol) const;
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
@@ -87,27 +91,27 @@ class ShapeSymbols {
   CheckCeil(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec) const;
   [[nodiscard]] Status CheckMultiple(int symbol) const;
   [[nodiscard]] Status CheckBroadcast(int symbol) const;
-  /// Binds a symbol to the dims that an attribute gives, or compares them.
+  /// ApplyAttribute binds a symbol to the dims that an attribute gives, or compares them.
   Status ApplyAttribute(int symbol);
   Status ApplyNumber(int symbol, const AttributeSpec& attribute);
-  /// Binds a symbol to the sum of others, or compares it.
+  /// ApplySum binds a symbol to the sum of others, or compares it.
   Status ApplySum(int symbol);
-  /// Binds a symbol to what its shape rule computes, or compares it.
+  /// ApplyRule binds a symbol to what its shape rule computes, or compares it.
   Status ApplyRule(int symbol);
-  /// "P[0] = 2 from X[0], P[1] = 3 from X[1]": what a sum is made of.
+  /// TermsText says what a sum is made of: "P[0] = 2 from X[0], P[1] = 3 from X[1]".
   [[nodiscard]] std::string TermsText(const SymbolSpec& sum) const;
-  /// How far apart the symbols are that a sum is made of.
+  /// SymbolsOfEach returns how far apart the symbols are that a sum is made of.
   [[nodiscard]] int SymbolsOfEach() const;
-  /// What can bind a symbol that nothing binds.
+  /// UnboundText says what can bind a symbol that nothing binds.
   [[nodiscard]] std::string UnboundText(const TensorSpec& tensor, int symbol) const;
   void Set(int symbol, const Dims& value, std::string_view origin);
   [[nodiscard]] std::int64_t Divisor(const DimSpec& spec) const;
-  /// "N = 2 from X".
+  /// Describe returns "N = 2 from X".
   [[nodiscard]] std::string Describe(int symbol) const;
-  /// "conv::OutputSpatial(D, K), D = [5, 5] from X, K = [3, 3] from W".
+  /// RuleText returns "conv::OutputSpatial(D, K), D = [5, 5] from X, K = [3, 3] from W".
   [[nodiscard]] std::string RuleText(const SymbolSpec& symbol) const;
-  /// What a symbol's shape rule worked on: "conv::OutputSpatial(D, K) with D = [5] from X, K = [3]
-  /// from W".
+  /// DescribeRule says what a symbol's shape rule worked on: "conv::OutputSpatial(D, K) with D =
+  /// [5] from X, K = [3] from W".
   [[nodiscard]] std::string DescribeRule(int symbol) const;
   [[nodiscard]] Status
   Mismatch(const TensorSpec& tensor, const Dims& dims, int axis, const std::string& expected) const;
@@ -126,22 +130,6 @@ class ShapeSymbols {
   /// The inputs that attributes are axes of.
   std::span<const ConstTensorRef> inputs_;
 };
-
-/// AttributeAt returns the attribute's field in the op's attributes struct.
-template <typename T>
-const T& AttributeAt(const AttributeSpec& spec, const void* attributes) {
-  return *reinterpret_cast<const T*>(static_cast<const std::byte*>(attributes) + spec.offset);
-}
-
-/// FindAttribute returns the attribute's value; null where it is optional and absent.
-template <typename T>
-const T* FindAttribute(const AttributeSpec& spec, const void* attributes) {
-  if (!spec.optional) {
-    return &AttributeAt<T>(spec, attributes);
-  }
-  const auto& value = AttributeAt<std::optional<T>>(spec, attributes);
-  return value ? &*value : nullptr;
-}
 
 }  // namespace gradsmith::internal
 

@@ -26,9 +26,6 @@ Status ValidateCall(
 /// CheckWorkspace checks the workspace that the caller has given a CUDA context.
 Status CheckWorkspace(const Context& context);
 
-/// ValidateAttributes checks ranges, and lengths of lists as far as they do not depend on shapes.
-Status ValidateAttributes(const OpSchema& op, const void* attributes);
-
 /// InferShapes returns the dims of every output. Only the presence and dims of the inputs and of
 /// the outputs that the caller has already matter.
 Result<std::vector<Dims>> InferShapes(

@@ -1,0 +1,109 @@
+#include "core/call_shapes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "core/held_shape.h"
+#include "core/shape_symbols.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+/// BindHeld binds the dims that an input holds.
+Status BindHeld(ShapeSymbols& symbols, const TensorSpec& spec, const ConstTensorRef& tensor) {
+  const Result<Dims> held = HeldShape(spec, tensor);
+  return held.ok() ? symbols.Bind(spec, *held) : held.status();
+}
+
+/// BindShapes binds the shapes of what is present, again and again while a shape of several lists
+/// of dims waits for the tensor that tells where these end. What has been bound agrees with itself.
+template <typename Ref>
+Status BindShapes(
+    ShapeSymbols& symbols,
+    std::span<const TensorSpec> specs,
+    std::span<const Ref> arguments) {
+  std::size_t waiting = arguments.size();
+  for (std::size_t before = waiting + 1; waiting > 0 && waiting < before;) {
+    before = waiting;
+    waiting = 0;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i].present) {
+        continue;
+      }
+      if (!symbols.CanBind(specs[i])) {
+        ++waiting;
+        continue;
+      }
+      Status status = specs[i].shape_of.empty() ? symbols.Bind(specs[i], arguments[i].dims)
+                                                : BindHeld(symbols, specs[i], arguments[i]);
+      if (!status.ok()) {
+        return status;
+      }
+    }
+  }
+  for (std::size_t i = 0; waiting > 0 && i < arguments.size(); ++i) {
+    if (arguments[i].present && !symbols.CanBind(specs[i])) {
+      return InvalidArgument(
+          std::string(specs[i].name) + " has shape " + ToString(arguments[i].dims) +
+          ", and nothing that is given tells how many dims each list of it has; expected " +
+          std::string(specs[i].shape_text));
+    }
+  }
+  return {};
+}
+
+/// BindInputs binds all that the inputs and the attributes say of the symbols.
+Status
+BindInputs(ShapeSymbols& symbols, const OpSchema& op, std::span<const ConstTensorRef> inputs) {
+  if (Status status = symbols.SetAxes(inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
+    return status;
+  }
+  return symbols.ApplyRules();
+}
+
+}  // namespace
+
+Status CheckShapes(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  ShapeSymbols symbols(op, attributes);
+  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
+    return status;
+  }
+  return BindShapes(symbols, op.outputs, outputs);
+}
+
+Result<std::vector<Dims>> ShapesOfOutputs(
+    const OpSchema& op,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const ConstTensorRef> outputs) {
+  ShapeSymbols symbols(op, attributes);
+  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = BindShapes(symbols, op.outputs, outputs); !status.ok()) {
+    return status;
+  }
+  std::vector<Dims> shapes;
+  for (const TensorSpec& output : op.outputs) {
+    Result<Dims> dims = symbols.Expand(output);
+    if (!dims.ok()) {
+      return dims.status();
+    }
+    shapes.push_back(*dims);
+  }
+  return shapes;
+}
+
+}  // namespace gradsmith::internal
