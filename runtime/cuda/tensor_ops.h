@@ -56,6 +56,7 @@ struct SumPlan {
   /// Bytes for the partial sums.
   std::size_t workspace = 0;
 };
+
 /// PlanSums plans for speed, and where that takes more workspace than the limit, to take none.
 SumPlan PlanSums(
     const ConstTensorRef& from,

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-/// What tensor_ops.cc passes to its kernels, by value. Offsets and strides are counted in elements.
+/// What tensor_ops.cc, tensor_copies.cc and channel_sums.cc pass to their kernels, by value.
+/// Offsets and strides are counted in elements.
 namespace gradsmith::cuda {
 
 inline constexpr int kMaxGridRank = 5;
