@@ -232,7 +232,7 @@ def _tensors(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _is_channels_last(tensor: Any) -> bool:
-    """As python/src/op.cc has it: by the strides of dims that have more than one element."""
+    """As python/src/operands.cc has it: by the strides of dims that have more than one element."""
     if tensor.dim() < 3 or tensor.numel() == 0:
         return False
     return _lies_as(tensor, (0, *range(2, tensor.dim()), 1)) and not _lies_as(tensor, tuple(range(tensor.dim())))

@@ -160,6 +160,35 @@ void SetInto(const OpSchema& op, std::size_t i, nb::object array, std::vector<Wi
 
 }  // namespace
 
+bool IsFixed(nb::handle object) {
+  if (PyTuple_CheckExact(object.ptr()) == 0) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(object.ptr()); ++i) {
+    PyObject* const item = PyTuple_GetItem(object.ptr(), i);
+    const bool is_plain = item == Py_None || PyLong_CheckExact(item) != 0 ||
+                          PyFloat_CheckExact(item) != 0 || PyUnicode_CheckExact(item) != 0 ||
+                          PyBool_Check(item) != 0;
+    if (!is_plain && !IsFixed(item)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool HasItems(nb::handle a, nb::handle b) {
+  const Py_ssize_t size = PyTuple_Size(a.ptr());
+  if (PyTuple_Size(b.ptr()) != size) {
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (PyTuple_GetItem(a.ptr(), i) != PyTuple_GetItem(b.ptr(), i)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Iterator::Iterator(nb::handle iterable)
     : iterator_(nb::steal(InPython([iterable] { return PyObject_GetIter(iterable.ptr()); }))) {
   if (!iterator_.is_valid()) {

@@ -28,6 +28,13 @@ std::vector<GivenAttribute> ReadAttributes(const OpSchema& op, nanobind::handle 
 /// ToAttributes returns them as Kernel::Create takes them.
 std::vector<Attribute> ToAttributes(const OpSchema& op, const std::vector<GivenAttribute>& given);
 
+/// IsFixed returns whether an object is a tuple of what cannot change: plain numbers, texts, None,
+/// and tuples of these.
+bool IsFixed(nanobind::handle object);
+
+/// HasItems returns whether two tuples hold the same objects.
+bool HasItems(nanobind::handle a, nanobind::handle b);
+
 /// Iterator goes over what a caller passes, one item at a time, so that as much is looked at as is
 /// wanted. Raises what the caller's own code raises.
 class Iterator {

@@ -24,7 +24,7 @@ class Library;
 /// when Library::Finish is told that it is whole.
 struct Output {
   nanobind::object object;
-  /// That of a caller's array; null for an output that is made.
+  /// The library of a caller's array; null for an output that is made.
   std::shared_ptr<const Library> library;
   Array array;
   DeviceBuffer memory;
@@ -78,12 +78,12 @@ class Library {
 
   explicit Library(nanobind::object adaptor, nanobind::handle type);
 
-  /// Whether two types of arrays are of one library.
+  /// IsSame returns whether two types of arrays are of one library.
   [[nodiscard]] bool IsSame(const Library& other) const { return adaptor_.is(other.adaptor_); }
-  /// The library's name, for sentences.
+  /// name returns the library's name, for sentences.
   [[nodiscard]] std::string name() const;
 
-  /// Whether its arrays may be written to.
+  /// is_writable returns whether its arrays may be written to.
   [[nodiscard]] bool is_writable() const { return is_writable_; }
 
   /// Read borrows an array for a call on the caller's stream. Raises as array.h says, and
@@ -91,13 +91,14 @@ class Library {
   /// they are read, or a part in gradients that the library records.
   [[nodiscard]] Array Read(nanobind::handle array, const char* op, const char* name) const;
 
-  /// Whether code of the caller's may run after Read has borrowed an array, and move its memory: a
-  /// mode or a subclass of PyTorch's tensors is asked while other arrays are read and made.
+  /// MayMove returns whether code of the caller's may run after Read has borrowed an array, and
+  /// move its memory: a mode or a subclass of PyTorch's tensors is asked while other arrays are
+  /// read and made.
   [[nodiscard]] bool MayMove() const { return exchange_ != nullptr && !IsViewed(); }
   /// ReadMoved borrows an array anew, by what runs no code of the caller's.
   void ReadMoved(nanobind::handle object, const char* op, const char* name, Array* array) const;
 
-  /// Whether the library has devices that DLPack calls the same.
+  /// has_places returns whether the library has devices that DLPack calls the same.
   [[nodiscard]] bool has_places() const { return !place_of_.is_none(); }
   /// PlaceOf returns the device of an array by the library's own account, where it has places.
   /// Raises TypeError for an array that is not to be had.
@@ -121,16 +122,17 @@ class Library {
   Finish(Output output, const Context& context, nanobind::handle place) const;
 
  private:
-  /// The same without the ValueError.
+  /// ReadMemory is Read without the ValueError.
   [[nodiscard]] Array ReadMemory(nanobind::handle array, const char* op, const char* name) const;
   void CheckMeaning(nanobind::handle array, const char* op, const char* name) const;
-  /// Whether PyTorch's own functions read the arrays, so that nobody else is asked.
+  /// IsViewed returns whether PyTorch's own functions read the arrays, so that nobody else is
+  /// asked.
   [[nodiscard]] bool IsViewed() const;
-  /// Empty where PyTorch's own functions are not to be had, or for an array that needs a closer
-  /// look.
+  /// ReadTensor returns nothing where PyTorch's own functions are not to be had, or for an array
+  /// that needs a closer look.
   [[nodiscard]] std::optional<Array>
   ReadTensor(nanobind::handle array, const char* op, const char* name) const;
-  /// The type of elements of which `dtypes_` has the library's own object.
+  /// FindType returns the type of elements of which `dtypes_` has the library's own object.
   [[nodiscard]] std::optional<DataType> FindType(nanobind::handle dtype) const;
   [[nodiscard]] Array ReadCapsule(nanobind::handle array, const char* op, const char* name) const;
   [[noreturn]] void RaiseUnreadable(
@@ -144,10 +146,11 @@ class Library {
       const nanobind::object& tuple,
       Device device,
       nanobind::handle like) const;
-  /// Empty where the library has no such function, or its array is on another device.
+  /// MakeStrided returns nothing where the library has no such function, or its array is on another
+  /// device.
   [[nodiscard]] std::optional<Output> MakeStrided(DataType type, const Form& form, Device device)
       const;
-  /// The same by PyTorch's own functions, once MakeStrided has made one.
+  /// MakeTensor does the same by PyTorch's own functions, once MakeStrided has made one.
   [[nodiscard]] std::optional<Output> MakeTensor(DataType type, const Form& form, Device device)
       const;
   [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
@@ -162,7 +165,7 @@ class Library {
   nanobind::object lacks_memory_;
   /// Tells an array's device; None where DLPack does.
   nanobind::object place_of_;
-  /// Of a library that records gradients; otherwise None.
+  /// Tells whether a library that records gradients does so now; None of another.
   nanobind::object is_recording_;
   Property requires_grad_;
   /// Tells the type of the elements, whatever a subclass says; None where the buffer is to.

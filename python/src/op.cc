@@ -23,180 +23,6 @@ namespace nb = nanobind;
 
 namespace {
 
-/// So many kernels are kept; the least recently used goes first.
-constexpr std::size_t kMaxKernels = 64;
-
-DataType ExpectedType(const Row& row, const TensorSpec& spec) {
-  return spec.type_parameter < 0 ? spec.fixed_type : row.types[spec.type_parameter];
-}
-
-bool HasTypes(const Row& row, const std::vector<Argument>& inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].object.is_valid() &&
-        inputs[i].array.ref.type != ExpectedType(row, row.op->inputs[i])) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool HasTypes(const Row& row, const std::vector<Output>& outputs) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const TensorRef& ref = outputs[i].array.ref;
-    if (ref.present && ref.type != ExpectedType(row, row.op->outputs[i])) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// The types that the first input of each type parameter has; float for those without an input.
-std::vector<DataType> BoundTypes(const OpSchema& op, const std::vector<Argument>& inputs) {
-  std::vector<DataType> types(op.type_parameters.size(), DataType::kFloat);
-  for (std::size_t i = inputs.size(); i-- > 0;) {
-    if (inputs[i].object.is_valid() && op.inputs[i].type_parameter >= 0) {
-      types[op.inputs[i].type_parameter] = inputs[i].array.ref.type;
-    }
-  }
-  return types;
-}
-
-/// Whether an input is given that tells where the others are.
-bool TellsPlace(const Argument& input) {
-  return input.object.is_valid() && !input.may_be_on_host;
-}
-
-/// The first input that tells where the others are; the first of all where none does.
-const Argument& FirstGiven(const std::vector<Argument>& inputs) {
-  const auto found = std::find_if(inputs.begin(), inputs.end(), &TellsPlace);
-  return found != inputs.end()
-             ? *found
-             : *std::find_if(inputs.begin(), inputs.end(), [](const Argument& input) {
-                 return input.object.is_valid();
-               });
-}
-
-/// The first input of a type; the first of all where none is of it.
-const Argument& MostLike(const std::vector<Argument>& inputs, DataType type) {
-  const auto found = std::find_if(inputs.begin(), inputs.end(), [type](const Argument& input) {
-    return TellsPlace(input) && input.array.ref.type == type;
-  });
-  return found != inputs.end() ? *found : FirstGiven(inputs);
-}
-
-/// Whether the elements lie as these strides say; the stride of a dim of one element says nothing.
-bool HasStrides(const TensorRef& ref, const Strides& strides) {
-  for (int i = 0; i < ref.rank(); ++i) {
-    if (ref.dims[i] > 1 && ref.strides[i] != strides[i]) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Whether an input of images has its channels innermost, so that outputs are to have it too.
-bool IsChannelsLast(const std::vector<Argument>& inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const Argument& input) {
-    const TensorRef& ref = input.array.ref;
-    return input.object.is_valid() && ref.rank() > 2 && NumElements(ref.dims) > 0 &&
-           HasStrides(ref, ChannelsLastStrides(ref.dims)) &&
-           !HasStrides(ref, ContiguousStrides(ref.dims));
-  });
-}
-
-std::vector<ConstTensorRef> Refs(const std::vector<Argument>& inputs) {
-  std::vector<ConstTensorRef> refs;
-  refs.reserve(inputs.size());
-  for (const Argument& input : inputs) {
-    refs.push_back(input.held ? internal::HoldingShape(*input.held) : input.array.ref);
-  }
-  return refs;
-}
-
-std::vector<TensorRef> Refs(const std::vector<Output>& outputs) {
-  std::vector<TensorRef> refs;
-  refs.reserve(outputs.size());
-  for (const Output& output : outputs) {
-    refs.push_back(output.array.ref);
-  }
-  return refs;
-}
-
-/// Whether the dims of some outputs may hang on those of others, which the caller passes.
-bool MayBindDims(const OpSchema& op, const std::vector<Output>& given) {
-  return std::any_of(
-             op.symbols.begin(), op.symbols.end(),
-             [](const SymbolSpec& symbol) { return symbol.from_outputs; }) &&
-         std::any_of(given.begin(), given.end(), [](const Output& output) {
-           return output.array.ref.present;
-         });
-}
-
-/// How an input lies; of one that holds a shape, the dims that it holds.
-std::optional<Layout> LayoutOf(const Argument& input) {
-  if (input.held) {
-    return Layout{*input.held, {}};
-  }
-  return input.object.is_valid()
-             ? std::optional(Layout{input.array.ref.dims, input.array.ref.strides})
-             : std::nullopt;
-}
-
-/// Whether forms were inferred for inputs that lie so.
-bool HasLayouts(
-    const std::vector<Argument>& inputs,
-    const std::vector<std::optional<Layout>>& layouts) {
-  return std::equal(
-      inputs.begin(), inputs.end(), layouts.begin(), layouts.end(),
-      [](const Argument& input, const std::optional<Layout>& expected) {
-        if (!expected) {
-          return !input.held && !input.object.is_valid();
-        }
-        const TensorRef& ref = input.array.ref;
-        return input.held ? *input.held == expected->dims
-                          : input.object.is_valid() && ref.dims == expected->dims &&
-                                ref.strides == expected->strides;
-      });
-}
-
-std::vector<std::optional<Layout>> LayoutsOf(const std::vector<Argument>& inputs) {
-  std::vector<std::optional<Layout>> layouts(inputs.size());
-  std::transform(inputs.begin(), inputs.end(), layouts.begin(), &LayoutOf);
-  return layouts;
-}
-
-/// Whether two tuples hold the same objects.
-bool HasItems(nb::handle a, nb::handle b) {
-  const Py_ssize_t size = PyTuple_Size(a.ptr());
-  if (PyTuple_Size(b.ptr()) != size) {
-    return false;
-  }
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    if (PyTuple_GetItem(a.ptr(), i) != PyTuple_GetItem(b.ptr(), i)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Whether an object is a tuple of what cannot change: plain numbers, texts, None, and tuples of
-/// these.
-bool IsFixed(nb::handle object) {
-  if (PyTuple_CheckExact(object.ptr()) == 0) {
-    return false;
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_Size(object.ptr()); ++i) {
-    PyObject* const item = PyTuple_GetItem(object.ptr(), i);
-    const bool is_plain = item == Py_None || PyLong_CheckExact(item) != 0 ||
-                          PyFloat_CheckExact(item) != 0 || PyUnicode_CheckExact(item) != 0 ||
-                          PyBool_Check(item) != 0;
-    if (!is_plain && !IsFixed(item)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool IsEqual(nb::handle a, nb::handle b) {
   const int is_equal =
       InPython([a, b] { return PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ); });
@@ -268,7 +94,7 @@ void TellWritten(const Library& library, const std::vector<Wish>& wishes) {
   library.TellWritten(written);
 }
 
-/// The output that a caller's array is to be, of which nothing has been read.
+/// OutputInto returns the output that a caller's array is to be, of which nothing has been read.
 Output OutputInto(
     const std::string& op,
     const Library& library,
@@ -318,7 +144,8 @@ Op::Op(std::string name, std::vector<const Row*> rows, nb::object result)
     : name_(std::move(name)),
       result_(std::move(result)),
       rows_(std::move(rows)),
-      schema_(rows_.front()->op) {
+      schema_(rows_.front()->op),
+      kernels_(*schema_) {
   for (const TensorSpec& output : schema_->outputs) {
     output_subjects_.push_back("output " + std::string(output.name));
   }
@@ -387,7 +214,7 @@ Op::Bound Op::Bind(
   const Device device = FirstGiven(in).array.ref.device;
   const Row& row = FindRow(in, device);
   std::shared_ptr<CachedKernel> kernel =
-      values ? FindKernel(row, std::move(*values)) : FindKernel(row, attributes);
+      values ? kernels_.Find(row, std::move(*values)) : kernels_.Find(row, attributes);
   MakeOutputs(*kernel, *library, in, wishes, &made);
   Context context = policies.On(device, library->CurrentStream(device));
   ReadMoved(&in, &made);
@@ -517,28 +344,6 @@ void Op::MakeOutputs(
   }
 }
 
-std::shared_ptr<const Op::Inferred> Op::Infer(
-    CachedKernel& kernel,
-    const std::vector<Argument>& inputs,
-    const std::vector<Output>& given) {
-  if (kernel.inferred == nullptr || !HasLayouts(inputs, kernel.inferred->layouts) ||
-      MayBindDims(*kernel.row->op, given)) {
-    const std::vector<ConstTensorRef> refs = Refs(inputs);
-    const std::vector<TensorRef> passed = Refs(given);
-    const std::vector<ConstTensorRef> outputs(passed.begin(), passed.end());
-    const Result<std::vector<Dims>> shapes = kernel.kernel.InferShapes(
-        std::span<const ConstTensorRef>(refs), std::span<const ConstTensorRef>(outputs));
-    Check(shapes.status());
-    const bool is_channels_last = IsChannelsLast(inputs);
-    Inferred inferred{LayoutsOf(inputs), {}};
-    for (const Dims& dims : *shapes) {
-      inferred.forms.emplace_back(dims, is_channels_last);
-    }
-    kernel.inferred = std::make_shared<const Inferred>(std::move(inferred));
-  }
-  return kernel.inferred;
-}
-
 const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const {
   for (const Row* row : rows_) {
     if (row->backend == device.backend && HasTypes(*row, inputs)) {
@@ -558,50 +363,12 @@ const Row& Op::FindRow(const std::vector<Argument>& inputs, Device device) const
   return **row;
 }
 
-std::shared_ptr<Op::CachedKernel> Op::FindKernel(const Row& row, nb::handle values) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const std::shared_ptr<CachedKernel>& kernel : kernels_) {
-      if (kernel->row == &row && kernel->values.is_valid() && HasItems(kernel->values, values)) {
-        return kernel;
-      }
-    }
-  }
-  // What a value does to be read may be Python's code, which must not wait for the lock.
-  std::shared_ptr<CachedKernel> kernel = FindKernel(row, ReadAttributes(*schema_, values));
-  kernel->values = IsFixed(values) ? nb::borrow(values) : nb::object();
-  return kernel;
-}
-
-std::shared_ptr<Op::CachedKernel> Op::FindKernel(
-    const Row& row,
-    std::vector<GivenAttribute> attributes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const auto& kernel) {
-    return kernel->row == &row && kernel->attributes == attributes;
-  });
-  if (found != kernels_.end()) {
-    std::rotate(kernels_.begin(), found, found + 1);
-    return kernels_.front();
-  }
-  const std::vector<Attribute> named = ToAttributes(*schema_, attributes);
-  Result<Kernel> kernel = Kernel::Create(row, named);
-  Check(kernel.status());
-  if (kernels_.size() == kMaxKernels) {
-    kernels_.pop_back();
-  }
-  auto made = std::make_shared<CachedKernel>(
-      CachedKernel{&row, std::move(attributes), std::move(*kernel), {}, nullptr});
-  kernels_.insert(kernels_.begin(), made);
-  return made;
-}
-
 nb::list Op::Wanted(nb::handle outputs) const {
   return WantedNames(*schema_, outputs);
 }
 
 nb::object Op::InferShapes(nb::handle inputs, nb::handle attributes) {
-  const Kernel kernel = FindKernel(*rows_.front(), attributes)->kernel;
+  const Kernel kernel = kernels_.Find(*rows_.front(), attributes)->kernel;
   std::vector<ConstTensorRef> refs(schema_->inputs.size());
   std::vector<Dims> read(refs.size());
   for (std::size_t i = 0; i < refs.size(); ++i) {

@@ -4,30 +4,18 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "arguments.h"
-#include "array.h"
 #include "gradsmith/kernel.h"
 #include "library.h"
+#include "op_kernels.h"
+#include "operands.h"
 #include "policies.h"
 #include "result_tuple.h"
 
 namespace gradsmith::python {
-
-/// Argument is an input of a call; one that is not given, or holds a shape, has no object.
-struct Argument {
-  nanobind::handle object;
-  std::shared_ptr<const Library> library;
-  Array array;
-  /// What is given for an input that holds a shape, in the place of an array.
-  std::optional<Dims> held;
-  /// It may lie on the host while the others are on a device, and so tells nothing of these.
-  bool may_be_on_host = false;
-};
 
 /// Op calls the rows of one operator with a caller's arrays.
 class Op {
@@ -68,25 +56,6 @@ class Op {
   nanobind::object InferShapes(nanobind::handle inputs, nanobind::handle attributes);
 
  private:
-  /// Inferred is how inputs lay, and the forms of all outputs that were inferred for them.
-  struct Inferred {
-    std::vector<std::optional<Layout>> layouts;
-    std::vector<Form> forms;
-  };
-
-  /// CachedKernel is a kernel, and what calls of it tend to have in common.
-  struct CachedKernel {
-    const Row* row;
-    std::vector<GivenAttribute> attributes;
-    Kernel kernel;
-    /// The tuple that the attributes were last read from where nothing in it can change, so that
-    /// the same objects mean the same values; otherwise not valid.
-    nanobind::object values;
-    /// What was last inferred. Shared, as other threads may make calls while a library makes an
-    /// array.
-    std::shared_ptr<const Inferred> inferred;
-  };
-
   /// Bound is a call whose arguments have been read, ready to run.
   struct Bound {
     std::shared_ptr<const Library> library;
@@ -111,13 +80,13 @@ class Op {
   /// ReadMoved reads the arrays anew that the caller's own code may have moved since they were
   /// read.
   void ReadMoved(std::vector<Argument>* inputs, std::vector<Output>* outputs) const;
-  /// The place of the inputs, which must be one.
+  /// PlaceOf returns the place of the inputs, which must be one.
   [[nodiscard]] nanobind::object PlaceOf(
       const Library& library,
       const std::vector<Argument>& inputs) const;
   /// ReadWishes is quick where `outputs` is the object that it was before.
   std::vector<Wish> ReadWishes(nanobind::handle outputs, nanobind::handle out);
-  /// The named tuple of what a call has made.
+  /// ResultOf returns the named tuple of what a call has made.
   [[nodiscard]] nanobind::object ResultOf(Bound& call) const;
   /// FindOutputs returns the outputs that are a caller's arrays, with their libraries; no array has
   /// been read, and the others are empty.
@@ -132,26 +101,14 @@ class Op {
       const std::vector<Argument>& inputs,
       const std::vector<Wish>& wishes,
       std::vector<Output>* outputs) const;
-  /// Infer infers the forms of all outputs, of which the caller has some, anew only where inputs
-  /// lie otherwise than before.
-  static std::shared_ptr<const Inferred> Infer(
-      CachedKernel& kernel,
-      const std::vector<Argument>& inputs,
-      const std::vector<Output>& given);
   const Row& FindRow(const std::vector<Argument>& inputs, Device device) const;
-  /// A kernel is made once for each row and attributes. `values` is a tuple of the latter.
-  std::shared_ptr<CachedKernel> FindKernel(const Row& row, nanobind::handle values);
-  std::shared_ptr<CachedKernel> FindKernel(const Row& row, std::vector<GivenAttribute> attributes);
-
   std::string name_;
   ResultTuple result_;
   std::vector<const Row*> rows_;
   const OpSchema* schema_ = nullptr;
+  OpKernels kernels_;
   /// What sentences call the arrays that are given as outputs.
   std::vector<std::string> output_subjects_;
-  std::mutex mutex_;
-  /// The last used first.
-  std::vector<std::shared_ptr<CachedKernel>> kernels_;
   /// A tuple of names that was given as `outputs`, and what it asks for.
   nanobind::object last_outputs_;
   std::vector<Wish> last_wishes_;
