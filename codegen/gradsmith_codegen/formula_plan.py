@@ -211,14 +211,14 @@ class FormulaPlan(ArgumentPlan):
 
     @property
     def bits(self) -> str:
-        """The same of a map's inputs of words, of which bits are read."""
+        """In C++ the set of a map's inputs of words, of which bits are read; empty where there are none."""
         words = self.op.bits
         bits = sum(1 << place for place, one in enumerate(self.operands) if one in words)
         return bin(bits) if bits else ""
 
     @property
     def optional_inputs(self) -> str:
-        """The same of a map's inputs that may be absent."""
+        """In C++ the set of a map's inputs that may be absent; empty where there are none."""
         inputs = self.operands[: self.input_count]
         bits = sum(1 << place for place, one in enumerate(inputs) if one.optional)
         return bin(bits) if bits else ""
@@ -250,6 +250,6 @@ class FormulaPlan(ArgumentPlan):
 
     @cached_property
     def named_oracle(self) -> NamedFormulaData:
-        """The same where formulas name dims."""
+        """What the tests' oracle is made of where formulas name dims."""
         names = self.steps.dims.names if self.steps else ()
         return formula_data.named(self.op, self.forward, names)

@@ -229,7 +229,7 @@ class Formula(Located):
     origin: Origin = field(compare=False, repr=False)
 
     def place(self, tree: Tree) -> Span:
-        """Of a part of its tree."""
+        """Where a part of its tree stands."""
         return self.passage.part(tree.start, tree.end)
 
 

@@ -21,7 +21,7 @@ class Spanned(Protocol):
 
     @property
     def line(self) -> int:
-        """That of the span."""
+        """The line of the span."""
 
 
 class Origin(Spanned, Protocol):
@@ -46,7 +46,7 @@ class Located:
 
     @property
     def span(self) -> Span:
-        """Of the noun's name."""
+        """The place of the noun's name."""
         return self.origin.span
 
     def at(self, key: str) -> Span:
