@@ -69,8 +69,8 @@ def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list
 
 
 def of_map(op: Op, has_sums: bool, functor: FunctorNames) -> list[KernelMacro]:
-    """One for each type, or for half and bf16 together: where they have one functor, and nothing is summed, which
-    takes longer in a kernel for both."""
+    """One for each type, or for half and bf16 together: where they have one functor, and nothing is
+    summed, for sums take longer in a kernel for both."""
     found: dict[DataType, list[Row]] = {}
     for row in op.rows:
         found.setdefault(type_of(row), []).append(row)

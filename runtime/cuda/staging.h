@@ -37,8 +37,8 @@ class Staging {
  public:
   using Operands = internal::InlineVector<StagedOperand, kMaxOperands>;
 
-  Staging(const Operands& operands, std::unique_ptr<internal::Plan> inner)
-      : operands_(operands), inner_(std::move(inner)) {}
+  Staging(Operands operands, std::unique_ptr<internal::Plan> inner)
+      : operands_(std::move(operands)), inner_(std::move(inner)) {}
 
   [[nodiscard]] std::size_t workspace() const {
     std::size_t bytes = inner_->workspace();

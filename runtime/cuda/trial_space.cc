@@ -6,6 +6,7 @@ namespace gradsmith::cuda {
 
 std::vector<TrialOperand> TrialOperandsOf(const OpTask& task) {
   std::vector<TrialOperand> operands;
+  operands.reserve(task.operands());
   for (int i = 0; i < task.operands(); ++i) {
     operands.push_back({.tensor = task.tensors[i], .is_output = task.is_output(i)});
   }

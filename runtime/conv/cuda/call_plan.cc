@@ -58,7 +58,7 @@ int CallPlan::SummingPart() const {
 /// one behind the other where they may go side by side, at the same place where not.
 void CallPlan::Place() {
   std::size_t for_sums = call_.sums ? call_.sums->plan.workspace : 0;
-  if (summing_part_ >= 0) {
+  if (call_.sums && summing_part_ >= 0) {
     partial_rows_ = sharing_.at(summing_part_)->PartialSumRows(call_.shared);
     for_sums = static_cast<std::size_t>(partial_rows_ * call_.sums->to.dims[0]) * sizeof(float);
   }
@@ -91,6 +91,9 @@ Result<CUstream> CallPlan::StreamOf(cuda::Branches& branches, bool may_fork) con
 
 /// The bias gradient, from dY or from the partial sums that a part has left.
 Status CallPlan::EnqueueSums(CUstream stream, const internal::Launch& call) const {
+  if (!call_.sums) {
+    return {};
+  }
   TensorRef to = call_.sums->to;
   to.data = call.operands[kSums];
   if (summing_part_ >= 0) {
@@ -162,9 +165,9 @@ Status CallPlan::EnqueueBranches(cuda::Branches& branches, const internal::Launc
   return status;
 }
 
-Status CallPlan::Enqueue(cuda::Branches& branches, const internal::Launch& call) {
+Status CallPlan::Enqueue(cuda::Branches& branches, const internal::Launch& launch) {
   if (first_ != nullptr) {
-    if (Status status = first_->Run(call); !status.ok()) {
+    if (Status status = first_->Run(launch); !status.ok()) {
       return status;
     }
   }
@@ -172,19 +175,19 @@ Status CallPlan::Enqueue(cuda::Branches& branches, const internal::Launch& call)
   // What is summed is still in the cache for those who read it next.
   if (call_.sums && summing_part_ < 0) {
     const Result<CUstream> stream = StreamOf(branches, count > 0);
-    const Status status = stream.ok() ? EnqueueSums(*stream, call) : stream.status();
+    const Status status = stream.ok() ? EnqueueSums(*stream, launch) : stream.status();
     if (!status.ok()) {
       return status;
     }
   }
   if (shares_copy_ && call_.order == Order::kSideBySide) {
-    return EnqueueBranches(branches, call);
+    return EnqueueBranches(branches, launch);
   }
   for (int part = 0; part < count; ++part) {
     // The last one is on the call's stream, which has been given nothing before it.
     const Result<CUstream> stream = StreamOf(branches, part + 1 < count);
-    const Status status =
-        stream.ok() ? EnqueuePart(part, part > 0 && shares_copy_, *stream, call) : stream.status();
+    const Status status = stream.ok() ? EnqueuePart(part, part > 0 && shares_copy_, *stream, launch)
+                                      : stream.status();
     if (!status.ok()) {
       return status;
     }

@@ -1,6 +1,7 @@
 #include "conv/cuda/fill_plan.h"
 
 #include <cstddef>
+#include <utility>
 
 #include "conv/cuda/call.h"
 #include "cuda/tensor_ops.h"
@@ -12,8 +13,8 @@ namespace {
 class FillPlan final : public internal::Plan {
  public:
   /// `call` has a bias, or an empty operand.
-  FillPlan(const cuda::DeviceInfo& device, const cuda::OpTask& call)
-      : device_(device), call_(call) {}
+  FillPlan(const cuda::DeviceInfo& device, cuda::OpTask call)
+      : device_(device), call_(std::move(call)) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 

@@ -178,11 +178,10 @@ cuda::LaunchShape ShapeOf(const cuda::DeviceInfo& device, const PatchMatrix& pla
 }  // namespace
 
 std::optional<Problem> PatchProduct(const Problem& problem) {
-  const auto end = problem.axes.begin() + problem.spatial_rank;
   const bool are_dense =
       IsFirstOrLast(problem, kX) && IsFirstOrLast(problem, kW) && IsFirstOrLast(problem, kY);
   if (problem.group != 1 || IsEmpty(problem) || !are_dense ||
-      !std::all_of(problem.axes.begin(), end, AreApart)) {
+      !std::all_of(problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, AreApart)) {
     return std::nullopt;
   }
   Problem product = problem;

@@ -209,7 +209,8 @@ bool IsUpToDate(const Context& context, const ReadyPlan& ready) {
 Result<Plan*> FindCallPlan(const cuda::TaskCall& op, ProblemKey* key) {
   key->Add(static_cast<std::int64_t>(op.context.workspace_arena()->limit()));
   internal::ReadyPlans& plans = cuda::ThreadState::OfThisThread(op.device).plans();
-  if (const ReadyPlan* ready = plans.Find(*key); ready && IsUpToDate(op.context, *ready)) {
+  if (const ReadyPlan* ready = plans.Find(*key);
+      ready != nullptr && IsUpToDate(op.context, *ready)) {
     return ready->plan.get();
   }
   // Decisions that are changed from here on are looked at by the next call.

@@ -289,6 +289,9 @@ class TogetherSpace final : public ConvTrialSpace {
   /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside
   /// that of a pass of its own.
   Status CheckSums() {
+    if (!call_.sums) {
+      return {};
+    }
     const TensorRef found = trial().Ref(kSums);
     const std::size_t bytes = internal::SpanBytes(found);
     const cuda::SumPlan& plan = call_.sums->plan;
@@ -357,6 +360,7 @@ std::size_t ReadyCall::limit() const {
 std::unique_ptr<CallPlan>
 MakeCallPlan(const ReadyCall& call, std::vector<Part> parts, Order order) {
   std::vector<std::shared_ptr<Plan>> alone;
+  alone.reserve(call.tasks.size());
   for (const ReadyTask& ready : call.tasks) {
     alone.push_back(ready.plan);
   }
@@ -371,6 +375,7 @@ MakeCallPlan(const ReadyCall& call, std::vector<Part> parts, Order order) {
 
 std::unique_ptr<CallPlan> PlanInOrder(const ReadyCall& call, Order order) {
   std::vector<Part> parts;
+  parts.reserve(call.tasks.size());
   for (const ReadyTask& ready : call.tasks) {
     parts.push_back({.primitive = ready.task.primitive, .plan = ready.plan});
   }

@@ -204,7 +204,8 @@ class Tiler {
         channels_last_(channels_last),
         element_(static_cast<std::int64_t>(SizeOf(task.lead().type))),
         sum_(std::max<std::int64_t>(element_, sizeof(float))),
-        samples_(channels_last ? windows.batch : 1) {
+        samples_(channels_last ? windows.batch : 1),
+        has_volumes_(!kind.shares() && !HasOnePlane(windows)) {
     launch_.task = windows;
     launch_.planes = AxisOf(windows.axes[0]);
     launch_.rows = AxisOf(windows.axes[1]);
@@ -212,7 +213,6 @@ class Tiler {
     launch_.channels = windows.channels * (channels_last ? 1 : windows.batch);
     launch_.elements = windows.places.channel;
     launch_.column_major = column_major;
-    has_volumes_ = !kind.shares() && !HasOnePlane(windows);
     if (has_volumes_) {
       launch_.input_planes = launch_.planes.input;
       launch_.window_planes = launch_.planes.output;
@@ -428,11 +428,11 @@ class Tiler {
 
   const WindowsKind& kind_;
   bool channels_last_;
-  bool has_volumes_ = false;
   /// Bytes of an element and of a sum.
   std::int64_t element_;
   std::int64_t sum_;
   std::int64_t samples_;
+  bool has_volumes_;
   TilesLaunch launch_;
 };
 

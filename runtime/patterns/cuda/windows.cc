@@ -376,6 +376,26 @@ LaunchShape ShapeOf(std::int64_t threads) {
       .threads = kWindowsThreads};
 }
 
+WindowsForm FormOfTiles(bool channels_last, bool has_volumes) {
+  if (channels_last) {
+    return has_volumes ? WindowsForm::kVolumesOfChannels : WindowsForm::kTilesOfChannels;
+  }
+  return has_volumes ? WindowsForm::kVolumes : WindowsForm::kTiles;
+}
+
+/// Whole planes of contiguous tensors are windows along one axis.
+auto TilesOf(
+    const WindowsKind& kind,
+    const OpTask& task,
+    const WindowsTask& windows,
+    bool column_major,
+    bool channels_last) {
+  const bool is_flat = !channels_last && !column_major && IsWhole(windows);
+  const WindowsTask flat = is_flat ? AlongOneAxis(windows) : windows;
+  return kind.gathers ? MakeWindowTiles(kind, task, flat, column_major, channels_last)
+                      : MakeReducedTiles(task, flat);
+}
+
 }  // namespace
 
 void AddChoices(const WindowsGeometry& geometry, OpTask* task) {
@@ -409,17 +429,9 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   const int elements = ElementsOfVector(task.lead().type);
   const bool channels_last = HasChannels(kind, task, windows, elements);
   if (channels_last ? kind.has_tiles && kind.gathers : has_tiles) {
-    const bool is_flat = !channels_last && !geometry.column_major && IsWhole(windows);
-    const WindowsTask flat = is_flat ? AlongOneAxis(windows) : windows;
-    const auto tiles = kind.gathers
-                           ? MakeWindowTiles(kind, task, flat, geometry.column_major, channels_last)
-                           : MakeReducedTiles(task, flat);
+    const auto tiles = TilesOf(kind, task, windows, geometry.column_major, channels_last);
     if (tiles) {
-      const WindowsForm of_planes =
-          channels_last ? WindowsForm::kTilesOfChannels : WindowsForm::kTiles;
-      const WindowsForm of_volumes =
-          channels_last ? WindowsForm::kVolumesOfChannels : WindowsForm::kVolumes;
-      const WindowsForm form = tiles->has_volumes ? of_volumes : of_planes;
+      const WindowsForm form = FormOfTiles(channels_last, tiles->has_volumes);
       return PlanOf(
           image, KernelName(form, kind, task), tiles->launch,
           {.blocks_x = static_cast<unsigned>(tiles->blocks),
