@@ -35,7 +35,9 @@ def test_what_is_made_of_all_is_made_of_these(covering: Path, made: str) -> None
 
 
 def found(folder: Path, pattern: str) -> set[str]:
-    sources = [path.read_text(encoding="utf-8") for part in ("src", "tests") for path in (folder / part).iterdir()]
+    files = (path for part in ("src", "tests") for path in (folder / part).rglob("*") if path.is_file())
+    # Operands of kernels are made of their headers, whichever operators there are.
+    sources = [path.read_text(encoding="utf-8") for path in files if path.name != "operands.h"]
     made = {match[1] for text in sources for match in re.finditer(pattern, text, re.MULTILINE)}
     assert made
     return made
