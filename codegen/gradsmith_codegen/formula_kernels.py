@@ -19,7 +19,7 @@ SUFFIXES = {
     DataType.BFLOAT16: ("bf16", "__nv_bfloat16"),
 }
 _SHORT = (DataType.MLFLOAT16, DataType.BFLOAT16)
-# The same of kernels that serve half and bf16 both (runtime/cuda/kernels/short_float.cuh).
+# What a kernel that serves both half and bf16 calls its element type (runtime/cuda/kernels/short_float.cuh).
 _SHARED = ("short", "gradsmith::cuda::ShortFloat")
 
 

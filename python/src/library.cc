@@ -15,7 +15,7 @@ namespace nb = nanobind;
 
 namespace {
 
-/// So many types of arrays are remembered; no program has more in use.
+/// How many types of arrays are remembered: more than any program has in use.
 constexpr std::size_t kMostTypes = 1024;
 
 using Libraries = std::unordered_map<PyTypeObject*, std::shared_ptr<const Library>>;

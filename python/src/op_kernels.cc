@@ -17,7 +17,7 @@ namespace nb = nanobind;
 
 namespace {
 
-/// So many kernels are kept; the least recently used goes first.
+/// How many kernels are kept. The least recently used makes room for another.
 constexpr std::size_t kMaxKernels = 64;
 
 /// MayBindDims returns whether the dims of some outputs may hang on those of others, which the

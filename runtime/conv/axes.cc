@@ -261,6 +261,18 @@ ResolveBy(const Given& attributes, const Dims& D, const Dims& K, AxisRule<Given>
   return axes;
 }
 
+/// One of the sizes of each axis.
+Result<Dims> SizesOf(const Result<Axes>& axes, int rank, std::int64_t Axis::*size) {
+  if (!axes.ok()) {
+    return axes.status();
+  }
+  Dims sizes;
+  for (int i = 0; i < rank; ++i) {
+    sizes.push_back((*axes)[i].*size);
+  }
+  return sizes;
+}
+
 }  // namespace
 
 Result<Axes> ResolveAxes(const Attributes& attributes, const Dims& D, const Dims& K) {
@@ -272,28 +284,12 @@ Result<Axes> ResolveAxes(const TransposedAttributes& attributes, const Dims& D, 
 }
 
 Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K) {
-  const Result<Axes> axes = ResolveAxes(attributes, D, K);
-  if (!axes.ok()) {
-    return axes.status();
-  }
-  Dims output;
-  for (int i = 0; i < D.size(); ++i) {
-    output.push_back((*axes)[i].y);
-  }
-  return output;
+  return SizesOf(ResolveAxes(attributes, D, K), D.size(), &Axis::y);
 }
 
 Result<Dims>
 TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, const Dims& K) {
-  const Result<Axes> axes = ResolveAxes(attributes, D, K);
-  if (!axes.ok()) {
-    return axes.status();
-  }
-  Dims output;
-  for (int i = 0; i < D.size(); ++i) {
-    output.push_back((*axes)[i].x);
-  }
-  return output;
+  return SizesOf(ResolveAxes(attributes, D, K), D.size(), &Axis::x);
 }
 
 }  // namespace gradsmith::conv

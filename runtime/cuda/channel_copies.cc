@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "cuda/kernel_images.h"
 #include "cuda/kernels/channel_copies.h"
-#include "cuda/module.h"
+#include "cuda/tensor_kernels.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::cuda {
@@ -70,21 +68,11 @@ Way WayOf(const ConstTensorRef& from, const TensorRef& to) {
 }
 
 Result<CUkernel> FindKernel(Way way, std::size_t size) {
-  static std::array<std::atomic<CUkernel>, std::size_t{2} * kWays> kernels;
-  constexpr std::array<const char*, kWays> kNames = {
-      "gradsmith_copy_rows_", "gradsmith_gather_channels_", "gradsmith_gather_vectors_",
-      "gradsmith_scatter_channels_", "gradsmith_scatter_vectors_"};
+  static std::array<KernelsOfSizes, kWays> kernels;
+  constexpr std::array<const char*, kWays> kFamilies = {
+      "copy_rows_", "gather_channels_", "gather_vectors_", "scatter_channels_", "scatter_vectors_"};
   const auto i = static_cast<std::size_t>(way);
-  std::atomic<CUkernel>& known = kernels.at((2 * i) + (size == 2 ? 0 : 1));
-  if (CUkernel kernel = known.load(std::memory_order_acquire); kernel != nullptr) {
-    return kernel;
-  }
-  const Result<CUkernel> found =
-      cuda::FindKernel({&kImage_channel_copies}, (kNames.at(i) + std::to_string(size)).c_str());
-  if (found.ok()) {
-    known.store(*found, std::memory_order_release);
-  }
-  return found;
+  return FindOfSize(kImage_channel_copies, &kernels.at(i), kFamilies.at(i), size);
 }
 
 Status Launch(CUstream stream, Way way, const ConstTensorRef& from, const TensorRef& to) {

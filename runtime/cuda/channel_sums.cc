@@ -20,14 +20,14 @@ namespace {
 
 using internal::CeilDivide;
 
-/// So many blocks keep a large GPU busy, one on each multiprocessor: with two, which read from more
-/// places at a time, an H200's memory is up to a seventh slower.
+/// How many blocks keep a large GPU busy, one on each multiprocessor. With two, which read from
+/// more places at a time, an H200's memory is up to a seventh slower.
 constexpr std::int64_t kEnoughSumBlocks = 132;
 /// It takes so many where threads read elements, not vectors.
 constexpr std::int64_t kEnoughElementBlocks = 4 * kEnoughSumBlocks;
 /// Less than so many vectors of each thread are not worth a partial sum.
 constexpr std::int64_t kFewestVectors = 8;
-/// So many vectors of each thread take less time than a second stage.
+/// With this many vectors or fewer for each thread, one stage takes less time than two.
 constexpr std::int64_t kVectorsOfOneSlice = 16;
 
 /// ChannelView is a tensor as the plans work on it: its channels, and all other dims.
@@ -76,7 +76,7 @@ bool PlanColumns(const ChannelView& view, std::int64_t length, SumPlan* plan) {
   const std::int64_t channels = view.channels;
   const std::int64_t rows = view.others.Count();
   const std::int64_t pitch = view.others.size() == 0 ? channels : view.others.last().from;
-  // Of a dense tensor, so many rows together are whole vectors.
+  // Rows of a dense tensor make whole vectors when this many are taken together.
   const std::int64_t together = length / std::gcd(channels, length);
   if (pitch < channels || (pitch != channels && (together != 1 || pitch % length != 0)) ||
       rows < together) {

@@ -37,6 +37,16 @@ Result<CUkernel> FindOfSize(KernelsOfSizes* slots, std::string_view family, std:
       &(*slots)[std::countr_zero(size) - 1], family, [size] { return std::to_string(size); });
 }
 
+Result<CUkernel> FindOfSize(
+    const KernelImage& image,
+    KernelsOfSizes* slots,
+    std::string_view family,
+    std::size_t size) {
+  return FindOnce(
+      &(*slots)[std::countr_zero(size) - 1], family, [size] { return std::to_string(size); },
+      [&image](const std::string& name) { return FindKernel({&image}, name.c_str()); });
+}
+
 LaunchShape ElementShape(const DeviceInfo& device, std::int64_t count) {
   constexpr std::int64_t kBlocksOfMultiprocessor = 64;
   const std::int64_t blocks =

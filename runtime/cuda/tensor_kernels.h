@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cuda/device.h"
+#include "cuda/kernel_image.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
 #include "gradsmith/status.h"
@@ -34,14 +35,19 @@ using KernelsOfSizes = std::array<KernelSlot, 4>;
 /// FindTensorKernel looks for a kernel over whole tensors by its name.
 Result<CUkernel> FindTensorKernel(const std::string& name);
 
-/// FindOnce returns the kernel gradsmith_<family><suffix>, which it looks for at the first call.
-template <typename Suffix>
-Result<CUkernel> FindOnce(KernelSlot* slot, std::string_view family, const Suffix& suffix) {
+/// FindOnce returns the kernel gradsmith_<family><suffix>, which it looks for at the first call by
+/// find(name).
+template <typename Suffix, typename Find = Result<CUkernel> (*)(const std::string&)>
+Result<CUkernel> FindOnce(
+    KernelSlot* slot,
+    std::string_view family,
+    const Suffix& suffix,
+    const Find& find = &FindTensorKernel) {
   if (CUkernel kernel = slot->load(std::memory_order_relaxed); kernel != nullptr) {
     return kernel;
   }
   const std::string name = "gradsmith_" + std::string(family) + suffix();
-  Result<CUkernel> kernel = FindTensorKernel(name);
+  Result<CUkernel> kernel = find(name);
   if (kernel.ok()) {
     slot->store(*kernel, std::memory_order_relaxed);
   }
@@ -56,6 +62,13 @@ Result<CUkernel> FindOfType(KernelsOfTypes* slots, std::string_view family, Data
 
 /// FindOfSize is FindOnce for the kernel of elements of so many bytes.
 Result<CUkernel> FindOfSize(KernelsOfSizes* slots, std::string_view family, std::size_t size);
+
+/// This overload looks in another image.
+Result<CUkernel> FindOfSize(
+    const KernelImage& image,
+    KernelsOfSizes* slots,
+    std::string_view family,
+    std::size_t size);
 
 /// LaunchFound launches a kernel, or returns the error of looking for it.
 template <typename... Arguments>

@@ -12,7 +12,7 @@ namespace gradsmith::conv {
 
 namespace {
 
-/// So many bytes behind the beginning of a call's workspace.
+/// Returns the address that lies `offset` bytes behind the beginning of a call's workspace.
 void* At(const internal::Launch& call, std::size_t offset) {
   return static_cast<std::byte*>(call.workspace) + offset;
 }

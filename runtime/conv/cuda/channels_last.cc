@@ -41,6 +41,10 @@ bool IsPointwise(const Problem& problem) {
       });
 }
 
+bool IsDense(const Dims& dims, const Strides& strides) {
+  return strides == ContiguousStrides(dims) || strides == ChannelsLastStrides(dims);
+}
+
 bool IsEmpty(const Problem& problem) {
   return NumElements(DimsOf(problem, kX)) == 0 || NumElements(DimsOf(problem, kY)) == 0 ||
          NumElements(DimsOf(problem, kW)) == 0;

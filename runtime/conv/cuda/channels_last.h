@@ -19,6 +19,9 @@ bool IsChannelsLast(const Task& task);
 /// size 1 do not count.
 bool IsContiguous(const Problem& problem, Operand operand);
 
+/// IsDense says whether strides are those of a dense tensor whose channels are first or last.
+bool IsDense(const Dims& dims, const Strides& strides);
+
 /// IsPointwise says whether every position of y meets the same position of x, and that one alone.
 bool IsPointwise(const Problem& problem);
 

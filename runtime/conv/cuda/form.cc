@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/channels_last.h"
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
@@ -31,10 +32,6 @@ bool HasZeroStride(const Dims& dims, const Strides& strides) {
     }
   }
   return false;
-}
-
-bool IsDense(const Dims& dims, const Strides& strides) {
-  return strides == ContiguousStrides(dims) || strides == ChannelsLastStrides(dims);
 }
 
 enum class Layout : unsigned char { kChannelsFirst, kChannelsLast };
@@ -208,8 +205,7 @@ std::optional<OperandForm> Patches(const Task& task) {
   OperandForm form =
       Rearranged(inner, "patches", Layout::kChannelsLast, multiples.empty() ? 1 : multiples.back());
   Copy(kX, form.inner.problem.x_strides, &form);
-  form.product = product;
-  form.patches = PlanPatchMatrix(task, form.inner.problem.x_channels);
+  form.patches = PlanPatchMatrix(task, *product, form.inner.problem.x_channels);
   return form.patches ? std::optional(std::move(form)) : std::nullopt;
 }
 
@@ -275,7 +271,7 @@ std::optional<OperandForm> LikelyDetour(const Task& task) {
 
 /// What of an operand of the task is copied; of x not where it is by patches.
 TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, void* data) {
-  const Problem& problem = form.product ? *form.product : task.problem;
+  const Problem& problem = form.patches ? form.patches->product : task.problem;
   Dims dims = DimsOf(problem, operand);
   Strides strides = StridesOf(problem, operand);
   if (operand == kX && form.subsampled) {

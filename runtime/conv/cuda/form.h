@@ -26,9 +26,8 @@ struct OperandForm {
   /// x is copied at those positions only that a filter of one tap reads: the inner convolution goes
   /// by single steps.
   bool subsampled = false;
-  /// What a matrix product of x's patches is, with the task's own w and y, and how x is copied for
-  /// it; `inner` is the same with copies.
-  std::optional<Problem> product = std::nullopt;
+  /// x is copied to the matrix of its patches, and the task is their product with its own w and y;
+  /// `inner` is the same with copies.
   std::optional<PatchMatrix> patches = std::nullopt;
   /// Offered beside the task as it is, where another layout or number of channels may be quicker.
   bool is_detour = false;

@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <string>
 
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/depthwise.h"
 #include "core/tiles.h"
-#include "cuda/driver.h"
 #include "cuda/kernel_images.h"
-#include "cuda/module.h"
+#include "cuda/tensor_kernels.h"
 #include "cuda/tensor_ops.h"
 
 namespace gradsmith::conv {
@@ -34,18 +30,8 @@ bool AreApart(const Axis& axis) {
          (axis.y - 1) * axis.stride + axis.w <= axis.x;
 }
 
-bool IsLast(const Dims& dims, const Strides& strides) {
-  return strides == ChannelsLastStrides(dims);
-}
-
-bool IsFirstOrLast(const Problem& problem, Operand operand) {
-  const Dims dims = DimsOf(problem, operand);
-  const Strides& strides = StridesOf(problem, operand);
-  return IsLast(dims, strides) || strides == ContiguousStrides(dims);
-}
-
 bool IsLast(const Problem& problem, Operand operand) {
-  return IsLast(DimsOf(problem, operand), StridesOf(problem, operand));
+  return StridesOf(problem, operand) == ChannelsLastStrides(DimsOf(problem, operand));
 }
 
 /// y's spatial axes as one or two.
@@ -56,6 +42,11 @@ std::array<std::int64_t, 2> PatchesOf(const Problem& problem) {
     patches.at(is_last ? 1 : 0) *= problem.axes.at(i).y;
   }
   return patches;
+}
+
+/// Of a product's y.
+std::int64_t PatchesOfImage(const Problem& product) {
+  return product.axes[0].y * product.axes[1].y;
 }
 
 /// Between neighbours of x and of taps, in elements of the matrix, and along an axis of patches.
@@ -140,33 +131,6 @@ void SetAxes(const Problem& problem, const Steps& steps, std::int64_t unit, Argu
   }
 }
 
-std::string KernelName(const char* name, const PatchMatrix& plan) {
-  return "gradsmith_" + std::string(name) + "_patches_" + std::to_string(plan.unit);
-}
-
-/// Kernels of one direction, by their units' sizes.
-class Kernels {
- public:
-  explicit Kernels(const char* name) : name_(name) {}
-
-  Result<CUkernel> Find(const PatchMatrix& plan) {
-    std::atomic<CUkernel>& known = kernels_.at(std::countr_zero(static_cast<unsigned>(plan.unit)));
-    if (CUkernel kernel = known.load(std::memory_order_acquire); kernel != nullptr) {
-      return kernel;
-    }
-    const Result<CUkernel> found =
-        cuda::FindKernel({&cuda::kImage_conv_patch_matrix}, KernelName(name_, plan).c_str());
-    if (found.ok()) {
-      known.store(*found, std::memory_order_release);
-    }
-    return found;
-  }
-
- private:
-  const char* name_;
-  std::array<std::atomic<CUkernel>, 5> kernels_{};
-};
-
 cuda::LaunchShape ShapeOf(const cuda::DeviceInfo& device, const PatchMatrix& plan) {
   constexpr std::int64_t kBlocksOfMultiprocessor = 32;
   const std::int64_t blocks = CeilDivide(plan.arguments.items, std::int64_t{patch_matrix::kWarps});
@@ -178,8 +142,10 @@ cuda::LaunchShape ShapeOf(const cuda::DeviceInfo& device, const PatchMatrix& pla
 }  // namespace
 
 std::optional<Problem> PatchProduct(const Problem& problem) {
-  const bool are_dense =
-      IsFirstOrLast(problem, kX) && IsFirstOrLast(problem, kW) && IsFirstOrLast(problem, kY);
+  bool are_dense = true;
+  for (const Operand operand : {kX, kW, kY}) {
+    are_dense = are_dense && IsDense(DimsOf(problem, operand), StridesOf(problem, operand));
+  }
   if (problem.group != 1 || IsEmpty(problem) || !are_dense ||
       !std::all_of(problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, AreApart)) {
     return std::nullopt;
@@ -199,7 +165,8 @@ std::optional<Problem> PatchProduct(const Problem& problem) {
   return product;
 }
 
-std::optional<PatchMatrix> PlanPatchMatrix(const Task& task, std::int64_t pitch) {
+std::optional<PatchMatrix>
+PlanPatchMatrix(const Task& task, const Problem& product, std::int64_t pitch) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const Problem& problem = task.problem;
   const Steps steps = StepsOf(problem, pitch);
@@ -213,19 +180,16 @@ std::optional<PatchMatrix> PlanPatchMatrix(const Task& task, std::int64_t pitch)
     return std::nullopt;
   }
   const Axis& last = problem.axes.at(problem.spatial_rank - 1);
-  const std::array<std::int64_t, 2> patches = PatchesOf(problem);
   PatchMatrix plan{
       .unit = static_cast<int>(unit) * static_cast<int>(SizeOf(problem.type)),
-      .type = problem.type,
-      .rows = problem.batch * patches[0] * patches[1],
-      .columns = problem.x_channels * TapsOf(problem),
+      .product = product,
       .pitch = pitch};
   Arguments& arguments = plan.arguments;
   SetAxes(problem, steps, unit, &arguments);
   arguments.segments = cuda::DivisorOf(segments);
   arguments.items = items;
   arguments.channels = cuda::DivisorOf(IsLast(problem, kX) ? 1 : problem.x_channels);
-  arguments.image_step = patches[0] * patches[1] * (pitch / unit);
+  arguments.image_step = PatchesOfImage(product) * (pitch / unit);
   arguments.channel_step = steps.channel / unit;
   arguments.row = static_cast<std::int32_t>(row);
   arguments.stride = cuda::DivisorOf(std::min(shape.stride, shape.row) / unit);
@@ -244,20 +208,21 @@ Status GatherPatches(
     const PatchMatrix& plan,
     const void* x,
     void* matrix) {
-  static Kernels kernels("gather");
-  if (plan.pitch > plan.columns) {
-    const std::int64_t end = plan.columns * static_cast<std::int64_t>(SizeOf(plan.type));
+  static cuda::KernelsOfSizes kernels;
+  const Problem& product = plan.product;
+  if (plan.pitch > product.x_channels) {
+    const std::int64_t end = product.x_channels * static_cast<std::int64_t>(SizeOf(product.type));
     const TensorRef rest(
-        plan.type, static_cast<std::byte*>(matrix) + end,
-        Dims{plan.rows, plan.pitch - plan.columns}, Strides{plan.pitch, 1});
+        product.type, static_cast<std::byte*>(matrix) + end,
+        Dims{product.batch * PatchesOfImage(product), plan.pitch - product.x_channels},
+        Strides{plan.pitch, 1});
     if (Status status = cuda::FillTensor(device, stream, 0, rest); !status.ok()) {
       return status;
     }
   }
-  const Result<CUkernel> kernel = kernels.Find(plan);
-  return kernel.ok()
-             ? cuda::Launch(*kernel, ShapeOf(device, plan), stream, plan.arguments, x, matrix)
-             : kernel.status();
+  return cuda::LaunchFound(
+      FindOfSize(cuda::kImage_conv_patch_matrix, &kernels, "gather_patches_", plan.unit),
+      ShapeOf(device, plan), stream, plan.arguments, x, matrix);
 }
 
 Status ScatterPatches(
@@ -267,12 +232,10 @@ Status ScatterPatches(
     const void* matrix,
     void* x,
     bool keeps_rest) {
-  static Kernels kernels("scatter");
-  const Result<CUkernel> kernel = kernels.Find(plan);
-  return kernel.ok()
-             ? cuda::Launch(
-                   *kernel, ShapeOf(device, plan), stream, plan.arguments, matrix, x, keeps_rest)
-             : kernel.status();
+  static cuda::KernelsOfSizes kernels;
+  return cuda::LaunchFound(
+      FindOfSize(cuda::kImage_conv_patch_matrix, &kernels, "scatter_patches_", plan.unit),
+      ShapeOf(device, plan), stream, plan.arguments, matrix, x, keeps_rest);
 }
 
 }  // namespace gradsmith::conv

@@ -28,16 +28,16 @@ struct PatchMatrix {
   patch_matrix::Arguments arguments{};
   /// Bytes that are moved at once: 2, 4, 8 or 16.
   int unit = 0;
-  DataType type = DataType::kFloat;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
+  /// PatchProduct of the problem.
+  Problem product;
   /// From one row to the next, in elements; what lies behind the columns is zero.
   std::int64_t pitch = 0;
 };
 
-/// PlanPatchMatrix takes a task whose problem PatchProduct takes. Nothing where it is too large for
+/// PlanPatchMatrix takes a task, and PatchProduct of its problem. Nothing where it is too large for
 /// indices of 32 bits.
-std::optional<PatchMatrix> PlanPatchMatrix(const Task& task, std::int64_t pitch);
+std::optional<PatchMatrix>
+PlanPatchMatrix(const Task& task, const Problem& product, std::int64_t pitch);
 
 /// GatherPatches copies x to the matrix.
 Status GatherPatches(

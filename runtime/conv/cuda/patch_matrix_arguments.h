@@ -33,7 +33,7 @@ struct Arguments {
   std::int64_t items;
   /// From the outermost: the first two spatial axes, of which there may be none.
   Axis axes[2];
-  /// Of one channel, where the channels are innermost.
+  /// How many channels rows have of their own: one where a row holds all of them.
   cuda::Divisor channels;
   std::int64_t image_step;
   std::int64_t channel_step;

@@ -12,8 +12,8 @@
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
+#include "cuda/kernel_table.h"
 #include "cuda/module.h"
-#include "patterns/cuda/map_kernel_name.h"
 #include "patterns/cuda/map_launch.h"
 #include "patterns/cuda/map_sums.h"
 #include "patterns/map.h"
@@ -70,6 +70,18 @@ std::string NameOf(MapForm form, const OpTask& task) {
   constexpr std::array<std::string_view, 3> kForms = {"dense", "vectors", "elements"};
   return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
          std::string(task.op->name);
+}
+
+/// The kernel of the type's own if there is one, else that which serves half and bf16 both, and is
+/// told the format (cuda/kernels/short_float.cuh).
+Result<CUkernel> FindOfForm(const KernelImage& image, const std::string& name, DataType type) {
+  Result<CUkernel> own =
+      FindKernel({&image}, (name + "_" + std::string(KernelSuffix(type))).c_str());
+  if (own.ok() || SizeOf(type) != 2) {
+    return own;
+  }
+  Result<CUkernel> shared = FindKernel({&image}, (name + "_short").c_str());
+  return shared.ok() ? shared : own;
 }
 
 class MapPlan final : public internal::Plan {
@@ -130,8 +142,7 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
     const bool has_vectors = HasVectors(map, task, true);
     return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
   }
-  const std::string name = MapKernelName(image, NameOf(form, task), type);
-  const Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
+  const Result<CUkernel> kernel = FindOfForm(image, NameOf(form, task), type);
   if (!kernel.ok()) {
     return kernel.status();
   }

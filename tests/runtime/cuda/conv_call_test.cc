@@ -13,6 +13,7 @@
 #include "conv/cuda/sharing_plan.h"
 #include "conv/task.h"
 #include "cuda/op_task.h"
+#include "runtime/cuda/odd_problem.h"
 
 /// Calls of the convolutions, as what computes them sees them. Needs no GPU.
 namespace gradsmith::conv {
@@ -26,22 +27,6 @@ constexpr cuda::OpInfo kOp = {
     .inputs = kCallInputs,
     .lead = kInputs + kY,
     .text_of_choices = &TextOfChoices};
-
-/// Every number differs from every other, so that none can stand for another.
-Problem Odd() {
-  Problem problem;
-  problem.type = DataType::kMLFloat16;
-  problem.batch = 5;
-  problem.x_channels = 14;
-  problem.y_channels = 22;
-  problem.group = 2;
-  problem.spatial_rank = 2;
-  problem.axes[0] = {
-      .x = 31, .w = 4, .y = 17, .stride = 6, .dilation = 8, .pad_begin = 9, .pad_end = 10};
-  problem.axes[1] = {
-      .x = 32, .w = 3, .y = 18, .stride = 7, .dilation = 11, .pad_begin = 12, .pad_end = 13};
-  return problem;
-}
 
 /// A call of those operands of a problem whose places are listed. Results are channels last.
 cuda::OpTask CallOf(const Problem& problem, const std::vector<int>& places) {
@@ -78,13 +63,13 @@ TEST(ConvCall, APrimitiveTakesItsResultFromTheResults) {
 }
 
 TEST(ConvCall, DimsAndChoicesTellTheProblem) {
-  const Problem problem = Odd();
+  const Problem problem = OddProblem(DataType::kMLFloat16);
   EXPECT_TRUE(ProblemOf(CallOf(problem, kGradient)) == problem);
   EXPECT_TRUE(ProblemOf(CallOf(problem, {kInputs + kX, kInputs + kW, kResults + kY})) == problem);
 }
 
 TEST(ConvCall, ItsPrimitivesAreItsResults) {
-  cuda::OpTask call = CallOf(Odd(), kGradient);
+  cuda::OpTask call = CallOf(OddProblem(DataType::kMLFloat16), kGradient);
   call.tensors[kResults + kW].accumulate = true;
   call.tensors[kInputs + kX].data = reinterpret_cast<void*>(std::uintptr_t{2});
   const std::vector<Task> tasks = TasksOf(call);
@@ -104,7 +89,7 @@ TEST(ConvCall, ItsPrimitivesAreItsResults) {
 }
 
 TEST(ConvCall, ABiasIsAddedToAndOfNothingThereAreNoPrimitives) {
-  Problem problem = Odd();
+  Problem problem = OddProblem(DataType::kMLFloat16);
   const std::vector<int> forward = {kInputs + kX, kInputs + kW, kBiasInput, kResults + kY};
   const std::vector<Task> tasks = TasksOf(CallOf(problem, forward));
   ASSERT_EQ(tasks.size(), 1U);
@@ -116,8 +101,8 @@ TEST(ConvCall, ABiasIsAddedToAndOfNothingThereAreNoPrimitives) {
 }
 
 TEST(ConvCall, TheDescriptionNamesTheAttributes) {
-  const cuda::OpTask call =
-      CallOf(Odd(), {kInputs + kX, kInputs + kW, kInputs + kY, kResults + kW});
+  const cuda::OpTask call = CallOf(
+      OddProblem(DataType::kMLFloat16), {kInputs + kX, kInputs + kW, kInputs + kY, kResults + kW});
   EXPECT_EQ(
       Describe(call),
       "Op, X MLFloat16 [5, 14, 31, 32], W MLFloat16 [22, 7, 4, 3], dY MLFloat16 [5, 22, 17, 18], "

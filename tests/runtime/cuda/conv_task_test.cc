@@ -6,27 +6,14 @@
 
 #include "conv/cuda/legacy.h"
 #include "conv/task.h"
+#include "runtime/cuda/odd_problem.h"
 
 /// Problems of the convolutions as CUDA's kernels are chosen for them. Needs no GPU.
 namespace gradsmith::conv {
 namespace {
 
-/// Every number differs from every other, so that none can stand for another in a key.
 Task Base() {
-  Task task;
-  task.primitive = Primitive::kBackwardFilter;
-  Problem& problem = task.problem;
-  problem.type = DataType::kFloat;
-  problem.batch = 5;
-  problem.x_channels = 14;
-  problem.y_channels = 22;
-  problem.group = 2;
-  problem.spatial_rank = 2;
-  problem.axes[0] = {
-      .x = 31, .w = 4, .y = 17, .stride = 6, .dilation = 8, .pad_begin = 9, .pad_end = 10};
-  problem.axes[1] = {
-      .x = 32, .w = 3, .y = 18, .stride = 7, .dilation = 11, .pad_begin = 12, .pad_end = 13};
-  return task;
+  return {.primitive = Primitive::kBackwardFilter, .problem = OddProblem(DataType::kFloat)};
 }
 
 Task Dense(Task task, bool channels_last = false) {
