@@ -51,6 +51,11 @@ struct MaxPoolWindow {
       *state = other;
     }
   }
+  /// The state of elements whose places begin at zero, as if they began at another.
+  template <typename A>
+  GRADSMITH_WINDOWS static State<A> Moved(const State<A, int>& state, std::int64_t to) {
+    return {state.best, to + state.place};
+  }
   template <typename A, typename Place>
   GRADSMITH_WINDOWS static A Value(const State<A, Place>& state, A /*count*/) {
     return state.best;
@@ -82,6 +87,10 @@ struct AveragePoolWindow {
   template <typename A, typename Place>
   GRADSMITH_WINDOWS static void Merge(const State<A, Place>& other, State<A, Place>* state) {
     state->sum += other.sum;
+  }
+  template <typename A>
+  GRADSMITH_WINDOWS static State<A> Moved(const State<A, int>& state, std::int64_t /*to*/) {
+    return {state.sum};
   }
   template <typename A, typename Place>
   GRADSMITH_WINDOWS static A Value(const State<A, Place>& state, A count) {
@@ -136,24 +145,15 @@ struct MaxPoolXYGradWindows {
     }
   }
 
-  /// Which element of a channel equals y: the first, or the last NaN.
-  struct WholeState {
-    std::int64_t element = -1;
-    bool is_nan = false;
-  };
-  /// Elements come in order.
+  /// Whether an element may be the one that a window of maximum y gives to: the first of those, or
+  /// where y is not a number the last.
   template <typename A>
-  GRADSMITH_WINDOWS static void Find(A x, A y, std::int64_t element, WholeState* state) {
-    const bool is_nan = internal::IsNan(y) && internal::IsNan(x);
-    if (is_nan || (x == y && state->element < 0)) {
-      *state = {element, is_nan};
-    }
+  GRADSMITH_WINDOWS static bool Matches(A x, A y) {
+    return x == y || (internal::IsNan(y) && internal::IsNan(x));
   }
-  GRADSMITH_WINDOWS static void Merge(const WholeState& other, WholeState* state) {
-    const bool is_before = other.element < state->element;
-    if (other.element >= 0 && (state->element < 0 || is_before != other.is_nan)) {
-      *state = other;
-    }
+  template <typename A>
+  GRADSMITH_WINDOWS static bool GivesToLast(A y) {
+    return internal::IsNan(y);
   }
   template <typename A>
   GRADSMITH_WINDOWS static A Value(const State<A>& state, A /*whole*/) {

@@ -172,37 +172,32 @@ WindowsTask AlongOneAxis(const WindowsTask& task) {
   return flat;
 }
 
-/// Returns how many threads share a channel: so many that each still has some elements. The threads
-/// are neighbours where the elements are; where channels are, 32 of these come first.
-int SharingOf(std::int64_t size, bool channels_first) {
-  constexpr std::int64_t kElements = 8;
-  const std::int64_t most = channels_first ? kWindowsThreads / 32 : kWindowsThreads;
-  const std::int64_t least = channels_first ? 1 : 32;
-  std::int64_t sharing = 1;
-  while (sharing < most && (sharing < least || sharing * kElements < size)) {
-    sharing *= 2;
-  }
-  return static_cast<int>(sharing);
-}
+/// How many threads may share a channel: so many at least; so many as long as each has as many
+/// elements as are loaded at a time; and up to so many where there are few channels.
+struct SharingRange {
+  int least;
+  int usual;
+  int most;
+};
+/// A warp is usual where its threads go through neighbours, for it needs no barriers. Where
+/// channels are neighbours, 32 bytes of them are next to each other in a block at least: a sector
+/// of memory.
+constexpr SharingRange kSharingOfVectors = {4, 32, kWindowsThreads};
+constexpr SharingRange kSharingOfElements = {32, 32, kWindowsThreads};
+constexpr SharingRange kSharingOfChannels = {1, 8, 32};
+constexpr SharingRange kSharingOfChannelVectors = {1, 8, 128};
 
-/// The same of threads that have vectors of neighbours, of which a channel has so many.
-int SharingOfVectors(std::int64_t vectors) {
-  constexpr std::int64_t kVectors = 4;
-  std::int64_t sharing = 4;
-  while (sharing < kWindowsThreads && sharing * kVectors < vectors) {
+/// Returns how many threads share each channel, of which a thread takes so many elements or
+/// vectors. It depends on nothing but the problem, so that sums are the same on all devices.
+int SharingOf(const SharingRange& range, std::int64_t channels, std::int64_t count) {
+  // The bytes that these have under way at a time keep memory busy: 16 MiB.
+  constexpr std::int64_t kEnoughThreads = std::int64_t{1} << 17;
+  int sharing = range.least;
+  while (sharing < range.most && std::int64_t{sharing} * kWholeBatch < count &&
+         (sharing < range.usual || internal::Wide{channels} * sharing < kEnoughThreads)) {
     sharing *= 2;
   }
-  return static_cast<int>(sharing);
-}
-
-/// The same where each has a vector of channels, four of which follow each other in a block.
-int SharingOfChannels(std::int64_t size) {
-  constexpr std::int64_t kElements = 8;
-  std::int64_t sharing = 1;
-  while (sharing < kWindowsThreads / 4 && sharing * kElements < size) {
-    sharing *= 2;
-  }
-  return static_cast<int>(sharing);
+  return sharing;
 }
 
 /// Returns how many of a thread's elements are reduced at a time: all of a few, and of many about
@@ -233,6 +228,26 @@ bool HasVectorsOfElements(
          });
 }
 
+/// Completes the launch of a gather that gives each of a channel's elements the same share. False
+/// where channels are no vectors and do not follow each other in memory.
+bool SpreadsOverMemory(
+    const WindowsTask& windows,
+    bool is_aligned,
+    int elements,
+    WholeLaunch* launch) {
+  const PerDim<std::int64_t>& given = windows.strides[0];
+  const PerDim<std::int64_t>& output = windows.strides[1];
+  const auto follow = [&](const PerDim<std::int64_t>& strides, std::int64_t step) {
+    return (windows.channels == 1 || strides.channel == step) &&
+           (windows.batch == 1 || strides.batch == windows.channels * step);
+  };
+  launch->given_step = windows.channels == 1 ? given.batch : given.channel;
+  launch->has_vectors = is_aligned && launch->step == 1 && launch->size >= elements &&
+                        follow(output, launch->size) && follow(given, launch->given_step);
+  launch->by_size = DivisorOf(launch->size);
+  return launch->has_vectors;
+}
+
 /// Nothing where the form `whole` does not serve.
 std::optional<WholeLaunch> MakeWholeLaunch(
     const WindowsKind& kind,
@@ -254,20 +269,37 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   launch.output_step = *output_step;
   const int elements = ElementsOfVector(task.lead().type);
   constexpr std::int64_t kMostInChannels = std::int64_t{1} << 30;
-  if (launch.size <= kMostInChannels && HasChannels(kind, task, windows, elements)) {
+  const bool is_small = launch.size <= kMostInChannels;
+  if (is_small && HasChannels(kind, task, windows, elements)) {
     launch.channels /= elements;
     launch.channels_first = true;
     launch.has_channel_vectors = true;
-    launch.sharing = SharingOfChannels(launch.size);
+    launch.sharing = SharingOf(kSharingOfChannelVectors, launch.channels, launch.size);
+  } else if (kind.gathers && kind.shares()) {
+    const TensorRef& output = task.tensors[1];
+    const bool is_aligned = AlignmentClass(output.data, output.type) == kVectorBytes;
+    if (!is_small || !SpreadsOverMemory(windows, is_aligned, elements, &launch)) {
+      return std::nullopt;
+    }
   } else if (HasVectorsOfElements(kind, task, windows, launch, elements)) {
     launch.has_vectors = true;
-    launch.sharing = SharingOfVectors(launch.size / elements);
+    launch.sharing = SharingOf(kSharingOfVectors, launch.channels, launch.size / elements);
   } else {
     launch.channels_first = windows.strides[input].channel < launch.step;
-    launch.sharing = SharingOf(launch.size, launch.channels_first);
+    launch.sharing = SharingOf(
+        launch.channels_first ? kSharingOfChannels : kSharingOfElements, launch.channels,
+        launch.size);
   }
   launch.run = RunOf(launch.size, launch.sharing);
   return launch;
+}
+
+/// How many threads the form `whole` takes.
+std::int64_t ThreadsOf(const WindowsKind& kind, const WholeLaunch& launch, int elements) {
+  if (kind.gathers && kind.shares() && launch.has_vectors) {
+    return internal::CeilDivide(launch.channels * launch.size, kSpreadBatch * elements);
+  }
+  return launch.channels * launch.sharing;
 }
 
 /// Whether the form `whole` is quicker than others, which may take contiguous tensors by tiles.
@@ -277,11 +309,14 @@ bool IsWorthSharing(const WindowsKind& kind, const WholeLaunch& launch, bool has
   constexpr std::int64_t kFewVectors = 8;
   constexpr std::int64_t kFewOfGather = 64;
   constexpr std::int64_t kFewInTiles = 1024;
-  if (kind.gathers) {
-    return launch.size > kFewOfGather;
+  if (kind.gathers && kind.shares()) {
+    return true;
   }
   if (launch.has_channel_vectors || launch.has_vectors) {
     return launch.size > kFewVectors;
+  }
+  if (kind.gathers) {
+    return launch.size > kFewOfGather;
   }
   return launch.size > (has_tiles && !launch.channels_first ? kFewInTiles : kFew);
 }
@@ -421,7 +456,8 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
     const WindowsForm form =
         whole->has_channel_vectors ? WindowsForm::kWholeChannels : WindowsForm::kWhole;
     return PlanOf(
-        image, KernelName(form, kind, task), *whole, ShapeOf(whole->channels * whole->sharing));
+        image, KernelName(form, kind, task), *whole,
+        ShapeOf(ThreadsOf(kind, *whole, ElementsOfVector(task.lead().type))));
   }
   if (Status status = CheckPositions(windows); !status.ok()) {
     return status;

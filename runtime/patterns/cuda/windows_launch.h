@@ -29,6 +29,11 @@ struct WindowsLaunch {
   bool is_wide = false;
 };
 
+/// So many loads of a thread are on their way at a time where threads go through a whole channel.
+inline constexpr int kWholeBatch = 8;
+/// So many vectors a thread has where what channels are given is spread over contiguous memory.
+inline constexpr int kSpreadBatch = 4;
+
 /// WholeLaunch is a task of one window for each channel, which holds all of its elements. They lie
 /// `step` apart in the input, in their order. So many threads of a block share a channel that the
 /// others of its threads have some more: a power of two.
@@ -51,6 +56,11 @@ struct WholeLaunch {
   /// neighbouring channels, as many of which `channels` counts.
   bool has_vectors = false;
   bool has_channel_vectors = false;
+  /// Of a gather whose channels follow each other in memory, each of them given one share for all
+  /// of its elements: what positions are divided by, and how far apart what channels are given
+  /// lies.
+  Divisor by_size = {};
+  std::int64_t given_step = 0;
 };
 
 }  // namespace gradsmith::cuda

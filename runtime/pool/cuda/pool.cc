@@ -36,6 +36,7 @@ constexpr WindowsKind kMaxPoolXYGradKind = {
 constexpr WindowsKind kAveragePoolGradKind = {
     .kernels = "AveragePoolGrad",
     .gathers = true,
+    .has_whole = true,
     .has_tiles = true};
 
 template <const WindowsKind& kKind>

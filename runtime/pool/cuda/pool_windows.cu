@@ -1,4 +1,6 @@
 #include "patterns/cuda/whole_channels.cuh"
+#include "patterns/cuda/whole_picks.cuh"
+#include "patterns/cuda/whole_spreads.cuh"
 #include "patterns/cuda/whole_windows.cuh"
 #include "patterns/cuda/windows.cuh"
 #include "pool/functors.h"
@@ -19,7 +21,9 @@ GRADSMITH_VOLUME_KERNELS(MaxPoolXYGrad, MaxPoolXYGradWindows)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPool, ReduceWhole, MaxPoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(AveragePool, ReduceWhole, AveragePoolWindow)
 GRADSMITH_WHOLE_WINDOWS_KERNELS(MaxPoolXYGrad, PickWhole, MaxPoolXYGradWindows)
+GRADSMITH_WHOLE_WINDOWS_KERNELS(AveragePoolGrad, SpreadWhole, AveragePoolGradWindows)
 
 GRADSMITH_WHOLE_CHANNELS_KERNELS(MaxPool, ReduceChannels, MaxPoolWindow)
 GRADSMITH_WHOLE_CHANNELS_KERNELS(AveragePool, ReduceChannels, AveragePoolWindow)
 GRADSMITH_WHOLE_CHANNELS_KERNELS(MaxPoolXYGrad, PickChannels, MaxPoolXYGradWindows)
+GRADSMITH_WHOLE_CHANNELS_KERNELS(AveragePoolGrad, SpreadChannels, AveragePoolGradWindows)
