@@ -25,6 +25,11 @@ constexpr WindowsKind kGivers = {
     .gathers = true,
     .has_places = true,
     .has_tiles = true};
+constexpr WindowsKind kSharesOfWhole = {
+    .kernels = "None",
+    .gathers = true,
+    .has_whole = true,
+    .has_tiles = true};
 constexpr WindowsKind kShares = {.kernels = "None", .gathers = true, .has_tiles = true};
 
 constexpr std::array<std::string_view, 3> kOperands = {"first", "second", "third"};
@@ -127,6 +132,20 @@ TEST_F(CudaWindowsForm, WholeChannelsAreShared) {
   EXPECT_EQ(FormOf(kReduction, Layout::kContiguous, {33, 33}, 33, 1), "whole_None_f32");
   // Five channels are no vectors.
   EXPECT_EQ(FormOf(kReduction, Layout::kChannelsLast, {9, 9}, 9, 1, 5), "whole_None_f32");
+}
+
+TEST_F(CudaWindowsForm, SharesOfWholeChannelsAreSpread) {
+  const auto form_of = [](Layout layout, const Sizes& input, std::int64_t channels = 8) {
+    return FormOf(kSharesOfWhole, layout, input, input[0], 1, channels);
+  };
+  EXPECT_EQ(form_of(Layout::kContiguous, {8, 8}), "whole_None_f32");
+  EXPECT_EQ(form_of(Layout::kContiguous, {7, 7}), "whole_None_f32");
+  EXPECT_EQ(form_of(Layout::kContiguous, {4}), "whole_None_f32");
+  EXPECT_EQ(form_of(Layout::kChannelsLast, {3, 3}), "whole_channels_None_f32");
+  // Vectors would have elements of more than two channels, or of channels that are apart.
+  EXPECT_EQ(form_of(Layout::kContiguous, {3}), "tiles_None_f32");
+  EXPECT_EQ(form_of(Layout::kStrided, {7, 7}), "elements_None_f32");
+  EXPECT_EQ(form_of(Layout::kChannelsLast, {9, 9}, 5), "elements_None_f32");
 }
 
 }  // namespace
