@@ -91,7 +91,9 @@ __device__ __forceinline__ unsigned long long SearchWhole(
       }
     }
     const bool has_found = best != 0 && !gives_to_last;
-    searches = searches && (__ballot_sync(0xFFFFFFFFU, has_found) & peers) == 0;
+    // Threads that search no more vote as well.
+    const unsigned found = __ballot_sync(0xFFFFFFFFU, has_found) & peers;
+    searches = searches && found == 0;
   }
   return best;
 }
