@@ -112,8 +112,7 @@ class CudaWholeWindows : public cuda::GpuTest {
   }
 
   static std::vector<double> Comparable(std::vector<double> values) {
-    std::ranges::replace_if(
-        values, [](double value) { return std::isnan(value); }, 12345.0);
+    std::ranges::replace_if(values, [](double value) { return std::isnan(value); }, 12345.0);
     return values;
   }
   /// The kernels write nothing but elements, and the CPU's.
