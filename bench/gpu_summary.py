@@ -4,8 +4,9 @@
 
 They come from bench/results: of each case counts the newest run that measured it, as gpu_runs.txt orders them, and
 runs of one card are in no table of another. Cases of SUITE_OF are in the tables of operators, those of OTHER_SUITES in
-a table of their own. A table stands between the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes
-nothing, and exits with 1 where a page has other figures.
+a table of their own; bench/gpu_patterns.py makes that of kernel patterns, from docs/gpu-runs. A table stands between
+the marks `<!-- gpu_summary: NAME -->` and `<!-- end -->`. --check writes nothing, and exits with 1 where a page has
+other figures.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from gpu_figures import (
     torch_time,
 )
 from gpu_goals import ENOUGH_BYTES, LAYOUTS, LEGACY_GOALS, MEMORY_GOAL, TORCH_GOALS, memory_share
+from gpu_patterns import RECORDS, Measured, patterns, read_records
 from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
@@ -223,9 +225,7 @@ def memory(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def memory_shares(
-    runs: Sequence[Run], kinds: Sequence[str], groups: Sequence[str], least_bytes: float
-) -> list[float]:
+def memory_shares(runs: Sequence[Run], kinds: Sequence[str], groups: Sequence[str], least_bytes: float) -> list[float]:
     newest = [one for kind in kinds for group in groups for one in newest_cases(runs, kind, group)]
     shares = [memory_share(case, copy_rate(run.results), least_bytes) for case, run in newest]
     return [share for share in shares if share is not None]
@@ -286,6 +286,7 @@ TABLES = {
     "whole_h100": (whole, "H100"),
     "least_h100": (least, "H100"),
 }
+PATTERNS = "patterns"  # the mark of the table that comes from docs/gpu-runs
 
 
 def count(found: Sequence[Cell]) -> str:
@@ -306,11 +307,13 @@ def sources(runs: Sequence[Run], found: Sequence[Cell]) -> str:
 # --- the pages ------------------------------------------------------------------------------------------------------
 
 
-def with_tables(page: str, runs: Sequence[Run], folder: str = "docs") -> str:
+def with_tables(page: str, runs: Sequence[Run], folder: str = "docs", records: Sequence[Measured] = ()) -> str:
     """The text of a page in a folder, below which links to runs begin."""
     up = "../" * (folder.count("/") + 1)
 
     def table(marked: re.Match[str]) -> str:
+        if marked[2] == PATTERNS:
+            return "\n".join([marked[1], *patterns(records), marked[3]])
         make, card = TABLES[marked[2]]
         lines = make([run for run in runs if run.is_of(card)])
         linked = [line.replace(f"](../{RESULTS}/", f"]({up}{RESULTS}/") for line in lines]
@@ -325,18 +328,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     runs = read_runs(options.root / RESULTS)
+    records = list(read_records(options.root / RECORDS))
     stale = []
     for name in PAGES:
         page = options.root / name
         text = page.read_text(encoding="utf-8")
-        if (made := with_tables(text, runs, str(Path(name).parent))) != text:
+        if (made := with_tables(text, runs, str(Path(name).parent), records)) != text:
             stale.append(name)
             if not options.check:
                 page.write_text(made, encoding="utf-8")
     for name in stale:
-        print(f"{name}: {'other figures than bench/results; run bench/gpu_summary.py' if options.check else 'written'}")
+        print(f"{name}: {'other figures than the data; run bench/gpu_summary.py' if options.check else 'written'}")
     if not stale:
-        print(f"{', '.join(PAGES)}: the tables are those of {len(runs)} runs")
+        print(f"{', '.join(PAGES)}: the tables are those of {len(runs)} runs and {len(records)} cases")
     return 1 if stale and options.check else 0
 
 

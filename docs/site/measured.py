@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gpu_patterns
 import gpu_summary
 from gpu_figures import gradient_part, ours, torch_ratio
 
@@ -28,7 +28,7 @@ class Measured:
 def of_all() -> dict[str, list[Measured]]:
     """By operator; of each case the newest run on each card counts."""
     newest: dict[str, dict[tuple[str, str, str], Measured]] = {}
-    for op, one in (*_of_runs(ROOT / "docs/gpu-runs"), *_of_suites(ROOT / gpu_summary.RESULTS)):
+    for op, one in (*_of_runs(ROOT / gpu_patterns.RECORDS), *_of_suites(ROOT / gpu_summary.RESULTS)):
         newest.setdefault(op, {})[one.case, one.type, one.card] = one
     return {op: list(cases.values()) for op, cases in newest.items()}
 
@@ -51,28 +51,9 @@ def _figure(value: float | None) -> str:
 
 def _of_runs(folder: Path) -> Iterator[tuple[str, Measured]]:
     """Those of kernels that wait for memory, oldest first by their names."""
-    for path in sorted(folder.glob("*.json")):
-        run = json.loads(path.read_text(encoding="utf-8"))
-        if "machine" in run:
-            continue  # of gpu_benchmark, as bench/results has them: of layers that no page names
-        for case in run.get("cases", ()):
-            card = _card(run["gpu"])
-            if "ms" in case or "us" in case:
-                yield case["op"], _of_case(case, run["copy_gb_s"], card, path.name[:10])
-
-
-def _of_case(case: dict[str, Any], copy_gb_s: float, card: str, day: str) -> Measured:
-    milliseconds = case["ms"] if "ms" in case else case["us"] / 1e3
-    torch = case.get("peers_ms", {}).get("torch")
-    return Measured(
-        case["shape"],
-        case["type"],
-        milliseconds,
-        case["of_copy"] if "of_copy" in case else case["bytes"] / (milliseconds * 1e6) / copy_gb_s,
-        torch / milliseconds if torch else case.get("torch_over_ours"),
-        card,
-        day,
-    )
+    for one in gpu_patterns.read_records(folder):
+        torch = one.over_ours.get("torch")
+        yield one.op, Measured(one.shape, one.type, one.milliseconds, one.share_of_copy, torch, one.card, one.day)
 
 
 def _of_suites(folder: Path) -> Iterator[tuple[str, Measured]]:

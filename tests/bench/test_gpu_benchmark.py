@@ -360,14 +360,18 @@ def test_all_parts_are_run_unless_some_are_named() -> None:
         options = gpu_benchmark.parse(["--program", "none", *arguments])
         return [part.name for part in gpu_benchmark.chosen_parts(options)]
 
-    assert chosen() == list(PARTS) == [
-        "batch_norm",
-        "batch_norm_relu",
-        "conv",
-        "conv_transpose",
-        "batches",
-        "workspaces",
-    ]
+    assert (
+        chosen()
+        == list(PARTS)
+        == [
+            "batch_norm",
+            "batch_norm_relu",
+            "conv",
+            "conv_transpose",
+            "batches",
+            "workspaces",
+        ]
+    )
     assert chosen("--only", "conv_transpose") == ["conv_transpose"]
     assert chosen("--batches") == ["batches"]
     assert chosen("--batches", "--workspaces") == ["batches", "workspaces"]

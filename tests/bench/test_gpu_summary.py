@@ -38,7 +38,7 @@ def test_pages_have_the_figures_of_the_results(capsys: pytest.CaptureFixture[str
 def test_every_table_is_in_a_page() -> None:
     pages = [(REPOSITORY / name).read_text(encoding="utf-8") for name in gpu_summary.PAGES]
     marks = [mark[2] for page in pages for mark in gpu_summary.MARKED.finditer(page)]
-    assert sorted(marks) == sorted(gpu_summary.TABLES)
+    assert sorted(marks) == sorted([*gpu_summary.TABLES, gpu_summary.PATTERNS])
     assert sum(page.count("<!-- gpu_summary:") for page in pages) == len(marks)
 
 
@@ -157,10 +157,9 @@ def copy(tmp_path: Path) -> Path:
     for name in gpu_summary.PAGES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    results = tmp_path / gpu_summary.RESULTS
-    results.mkdir(parents=True)
-    for source in (REPOSITORY / gpu_summary.RESULTS).iterdir():
-        (results / source.name).symlink_to(source)
+    for folder in (gpu_summary.RESULTS, gpu_summary.RECORDS):
+        (tmp_path / folder).parent.mkdir(exist_ok=True)
+        (tmp_path / folder).symlink_to(REPOSITORY / folder)
     return tmp_path
 
 
@@ -171,7 +170,7 @@ def test_a_page_with_another_figure_is_found_and_mended(copy: Path, capsys: pyte
     assert changed == 1
     page.write_text(wrong, encoding="utf-8")
     assert gpu_summary.main(["--check", "--root", str(copy)]) == 1
-    assert capsys.readouterr().out == "README.md: other figures than bench/results; run bench/gpu_summary.py\n"
+    assert capsys.readouterr().out == "README.md: other figures than the data; run bench/gpu_summary.py\n"
     assert page.read_text(encoding="utf-8") == wrong
     assert gpu_summary.main(["--root", str(copy)]) == 0
     assert page.read_text(encoding="utf-8") == right
