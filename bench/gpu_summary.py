@@ -41,7 +41,14 @@ from gpu_report import row, table_head
 from gpu_suites import SUITES, read_suite
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/performance.md", "docs/lab/batch-norm-floor.md", "docs/lab/layers-of-one-kind.md")
+LAB = (
+    "batch-norm-floor",
+    "batch-norm-small-floor",
+    "batch-norms-of-one-kind",
+    "layers-of-one-kind",
+    "slower-than-pytorch",
+)
+PAGES = ("README.md", "docs/performance.md", *(f"docs/lab/{name}.md" for name in LAB))
 RESULTS = "bench/results"
 ORDER = "gpu_runs.txt"  # their names, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
@@ -194,12 +201,12 @@ def least_of(newest: Sequence[tuple[Case, Run]]) -> str:
     return ", ".join(f"{value:.2f} `{name}`" for value, name in sorted(found)[:2])
 
 
-def others(runs: Sequence[Run]) -> list[str]:
-    """The suites of layers of one kind; without a search where that was measured."""
+def others(operators: Sequence[str], runs: Sequence[Run]) -> list[str]:
+    """The suites of layers of one kind, by these operators; without a search where that was measured."""
     heading = ["suite of bench/suites", "type, layout", "cases", "PyTorch / ours", "least", "without a search"]
     lines = table_head([*heading, "figures of"])
     for suite, kinds in OTHER_SUITES.items():
-        for kind in kinds:
+        for kind in (kind for kind in kinds if kind in operators):
             for types, name in GROUPS[kind].items():
                 for layout in LAYOUTS:
                     group = f"{types} {layout}"
@@ -231,13 +238,10 @@ def memory_shares(runs: Sequence[Run], kinds: Sequence[str], groups: Sequence[st
     return [share for share in shares if share is not None]
 
 
-FLOOR_SUITES = ("batch_norm", "odd_planes", "batch_norm_small")
-
-
-def norm_floors(runs: Sequence[Run]) -> list[str]:
-    """Of each batch normalization what the least that memory allows takes of its time, and of PyTorch's."""
+def norm_floors(suites: Sequence[str], runs: Sequence[Run]) -> list[str]:
+    """Of each batch normalization of the suites what the least that memory allows takes of both times."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for suite in FLOOR_SUITES:
+    for suite in suites:
         for types in PARAMETERS:
             for layout in LAYOUTS:
                 for case, run in newest_cases(runs, "batch_norm", f"{types} {layout}", suite):
@@ -280,9 +284,11 @@ TABLES = {
     "short": (short, "H200"),
     "whole": (whole, "H200"),
     "least": (least, "H200"),
-    "others": (others, "H200"),
+    "other_convolutions": (functools.partial(others, ("conv",)), "H200"),
+    "other_batch_norms": (functools.partial(others, ("batch_norm", "batch_norm_relu")), "H200"),
     "memory": (memory, "H200"),
-    "norm_floors": (norm_floors, "H200"),
+    "norm_floors": (functools.partial(norm_floors, ("batch_norm", "odd_planes")), "H200"),
+    "norm_floors_small": (functools.partial(norm_floors, ("batch_norm_small",)), "H200"),
     "whole_h100": (whole, "H100"),
     "least_h100": (least, "H100"),
 }

@@ -118,7 +118,7 @@ def test_suites_of_one_kind_of_layer_have_a_table_of_their_own() -> None:
     cases = [conv("convnext_dw_56", "NHWC", 8.0), conv("dw_5x5_28", "NHWC", 2.0), conv("conv1d_4096", "NHWC", 9.0)]
     cases[0]["results"]["ours"]["heuristic"] = {"all": {"median": 2.0}}
     link = "[11-23 depthwise](../bench/results/gpu_2026-11-23_h200_depthwise.json)"
-    assert gpu_summary.others([run("gpu_2026-11-23_h200_depthwise", *cases)])[2:] == [
+    assert gpu_summary.others(("conv",), [run("gpu_2026-11-23_h200_depthwise", *cases)])[2:] == [
         f"| depthwise | half, NHWC | 2 | 4.00 | 2.00 | 4.00 | {link} |"
     ]
 

@@ -89,4 +89,4 @@ def test_what_was_compared_with_another_header_does_not_compile(tmp_path: Path, 
 def with_constant(header: str, kernel: str, name: str, text: str) -> str:
     """The header with another text of a kernel's constant."""
     value = header.index(f"{name} =", header.index(f"struct {kernel} {{"))
-    return f'{header[:value]}{name} = "{text}"{header[header.index(";", value):]}'
+    return f'{header[:value]}{name} = "{text}"{header[header.index(";", value) :]}'

@@ -111,9 +111,7 @@ def test_a_reduction_of_another_is_a_later_phase() -> None:
     assert [one.phase for one in steps(op).schedule.reductions] == [0, 1]
     made = functor(op)
     assert lines(made, "IsMax") == ["return result == 0;"]
-    assert lines(made, "Map") == [
-        "out[0] = Math::Quotient(Math::Exp(in[0] - row.results[0]), row.results[1]);"
-    ]
+    assert lines(made, "Map") == ["out[0] = Math::Quotient(Math::Exp(in[0] - row.results[0]), row.results[1]);"]
     assert lines(made, "Finish") == []
 
 

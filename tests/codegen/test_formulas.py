@@ -175,9 +175,7 @@ def test_bits_are_truth_values() -> None:
     (op,) = schema.ops
     assert [one.name for one in op.bits] == ["mask"]
     assert dict(op.cases[0].all_shapes)["mask"] == (2,)
-    assert formula_cpp.functor_body(op)[1:] == [
-        "out[0] = in[0] != A{0} && in[1] > A{1} ? in[1] : scalars[0];"
-    ]
+    assert formula_cpp.functor_body(op)[1:] == ["out[0] = in[0] != A{0} && in[1] > A{1} ? in[1] : scalars[0];"]
     data = formula_data.of(op, None)
     assert (data.bits, data.broadcast) == (["mask"], [])
 

@@ -103,9 +103,7 @@ def test_the_page_explains_every_key_and_word(page: str, section: str, keys: lis
     assert [key for key in keys if f"`{key}`" not in sections[section]] == []
 
 
-def test_the_small_schema_of_the_page_is_whole(
-    page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_small_schema_of_the_page_is_whole(page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who copies it into a file can check it, and make a library of it."""
     (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     path = tmp_path / "file.yaml"

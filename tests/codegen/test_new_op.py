@@ -482,8 +482,10 @@ def test_wrong_usage(new_op: NewOp, arguments: list[str], message: str) -> None:
     ("arguments", "fault"),
     [
         (["foo", "--like", "Scale"], "error[G101]: 'foo' is no operator name"),
-        (["Foo", "--formula", "Y: X", "--doc", "a\x01b"],
-         "error[G024]: documentation must not hold the control character \\x01"),
+        (
+            ["Foo", "--formula", "Y: X", "--doc", "a\x01b"],
+            "error[G024]: documentation must not hold the control character \\x01",
+        ),
         (["Foo", "--formula", "lambda: X", "--formula", "int: X"], "error[G102]"),
     ],
 )

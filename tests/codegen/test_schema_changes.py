@@ -158,7 +158,7 @@ def test_a_kernel_in_place_of_formulas_is_compatible() -> None:
     assert (change.effect, change.message) == (Effect.COMPATIBLE, "is computed by formulas::Scale, was by scale::Scale")
 
 
-PRODUCT = edited(SCALE, ("kernel: scale::Scale", "formulas: {z: factor * X, Y: z * z + 1, Z: \"sum(X, N)\"}"))
+PRODUCT = edited(SCALE, ("kernel: scale::Scale", 'formulas: {z: factor * X, Y: z * z + 1, Z: "sum(X, N)"}'))
 WRITTEN_OTHERWISE = [
     ([("z * z + 1", "(z * z) + 1.0")], "formulas are written otherwise, and give the same: Y"),
     ([("{z: factor * X, Y: z * z", "{w: X, q: factor * w, Y: q * q")],
