@@ -33,7 +33,7 @@ def test_performance_is_short() -> None:
 
 def test_the_readme_takes_three_minutes() -> None:
     words = " ".join(lines_of(REPOSITORY / "README.md")).split()
-    assert len(words) <= 800
+    assert len(words) <= 850
 
 
 @pytest.mark.parametrize("page", sorted(LAB.glob("*.md")), ids=lambda page: page.stem)
