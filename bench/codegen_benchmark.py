@@ -24,9 +24,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "codegen"))
 
-from gradsmith_codegen import grammar, loader, output, plan, reader  # noqa: E402
+from gradsmith_codegen import grammar, loader, output, plan, reader, workers  # noqa: E402
 
-GOALS = {200: 0.3, 1000: 1.5}  # seconds
+# Seconds: on a server of many processors, and on two.
+GOALS = {200: 0.3, 1000: 1.5}
+GOALS_OF_TWO = {200: 0.6, 1000: 2.5}
 CASES = 4
 
 
@@ -105,12 +107,16 @@ def folders() -> dict[str, Path]:
     return found | {"disk": temporary}
 
 
+def goals() -> dict[int, float]:
+    return GOALS_OF_TWO if workers.processors() <= 2 else GOALS
+
+
 def show(where: str, kind: str, results: dict[int, dict[str, float]], held_to_goals: bool) -> None:
     print(f"output {'in memory' if where == 'memory' else 'on disk'} ({kind or 'file system unknown'})")
     print(f"{'ops':>6} {'read':>9} {'write':>9} {'total':>9} {'quickest':>9}   goal")
     for count, result in results.items():
         columns = " ".join(f"{seconds:8.3f}s" for seconds in result.values())
-        goal = GOALS.get(count) if held_to_goals else None
+        goal = goals().get(count) if held_to_goals else None
         verdict = "" if goal is None else f"{goal:.1f}s {'met' if result['total'] < goal else 'MISSED'}"
         print(f"{count:>6} {columns}   {verdict}".rstrip())
 
@@ -130,7 +136,7 @@ def main() -> int:
         show(where, kind, results, where == held)
         report[where] = {"file_system": kind, "ops": results}
         if where == held:
-            missed = any(results[count]["total"] >= goal for count, goal in GOALS.items() if count in results)
+            missed = any(results[count]["total"] >= goal for count, goal in goals().items() if count in results)
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     return 1 if missed else 0

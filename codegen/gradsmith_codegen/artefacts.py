@@ -31,19 +31,18 @@ def artefacts(plan: Plan) -> list[Artefact]:
             "shard": shard,
             "entries": plan.entries(ops),
         }
-        stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 9 * len(ops)))
+        stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 20 * len(ops)))
         context_of_formulas = {"plan": plan, "ops": with_formulas, "shard": shard}
-        for kind in ("h", "cu"):
-            template = f"formulas_shard.{kind}.jinja"
-            weight = 2 * len(with_formulas)
-            formulas.append(Artefact(f"src/formulas_{shard}.{kind}", template, context_of_formulas, weight))
+        for kind, weight in (("h", 6), ("cu", 2)):
+            path, template = f"src/formulas_{shard}.{kind}", f"formulas_shard.{kind}.jinja"
+            formulas.append(Artefact(path, template, context_of_formulas, weight * len(with_formulas)))
         path = f"tests/generated_tests_{shard}.cc"
-        tests.append(Artefact(path, "generated_tests.cc.jinja", context, 5 * len(ops)))
+        tests.append(Artefact(path, "generated_tests.cc.jinja", context, 7 * len(ops)))
     include = f"include/{plan.library.name}"
     for op in plan.ops:
         context = {"plan": plan, "op": op}
         headers.append(Artefact(f"{include}/ops/{op.snake}.h", "op_header.h.jinja", context, 6))
-        pages.append(Artefact(f"docs/{op.page}.md", "op_page.md.jinja", context, 4))
+        pages.append(Artefact(f"docs/{op.page}.md", "op_page.md.jinja", context, 9))
     context, weight = {"plan": plan}, len(plan.ops) // 3
     tables = [
         Artefact(f"{include}/ops.h", "ops.h.jinja", context, weight),
@@ -66,11 +65,11 @@ def _python_artefacts(plan: Plan) -> list[Artefact]:
     for op in python.ops:
         context: dict[str, object] = {"plan": plan, "op": op}
         path = f"{folder}/{op.plan.snake}_op"
-        functions.append(Artefact(f"{path}.py", "python_op.py.jinja", context, 5))
-        stubs.append(Artefact(f"{path}.pyi", "python_op.pyi.jinja", context, 3))
+        functions.append(Artefact(f"{path}.py", "python_op.py.jinja", context, 7))
+        stubs.append(Artefact(f"{path}.pyi", "python_op.pyi.jinja", context, 2))
     context = {"plan": plan, "python": python}
     of_all = [
-        Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, len(plan.ops) // 3),
+        Artefact(f"{folder}/__init__.py", "python_ops.py.jinja", context, 3 * len(plan.ops)),
         Artefact(f"{package}/torch.pyi", "python_torch.pyi.jinja", context, len(plan.ops) // 3),
     ]
     return [*functions, *stubs, *of_all]
