@@ -31,7 +31,7 @@ def artefacts(plan: Plan) -> list[Artefact]:
             "shard": shard,
             "entries": plan.entries(ops),
         }
-        stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 20 * len(ops)))
+        stubs.append(Artefact(f"src/ops_shard_{shard}.cc", "ops_shard.cc.jinja", context, 17 * len(ops)))
         context_of_formulas = {"plan": plan, "ops": with_formulas, "shard": shard}
         for kind, weight in (("h", 6), ("cu", 2)):
             path, template = f"src/formulas_{shard}.{kind}", f"formulas_shard.{kind}.jinja"
