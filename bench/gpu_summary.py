@@ -280,7 +280,7 @@ MEMORY_ROWS = [
 ]
 
 # What makes a table, and of which card's runs.
-TABLES = {
+TABLES: dict[str, tuple[Callable[[Sequence[Run]], list[str]], str]] = {
     "short": (short, "H200"),
     "whole": (whole, "H200"),
     "least": (least, "H200"),

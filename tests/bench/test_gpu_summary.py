@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_goals
+import gpu_patterns
 import gpu_summary
 import pytest
 from gpu_figures import torch_ratio
@@ -157,7 +158,7 @@ def copy(tmp_path: Path) -> Path:
     for name in gpu_summary.PAGES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    for folder in (gpu_summary.RESULTS, gpu_summary.RECORDS):
+    for folder in (gpu_summary.RESULTS, gpu_patterns.RECORDS):
         (tmp_path / folder).parent.mkdir(exist_ok=True)
         (tmp_path / folder).symlink_to(REPOSITORY / folder)
     return tmp_path
