@@ -81,9 +81,9 @@ OPERATORS: Mapping[str, Function] = dict(_operators())
 # struct Precise have others in their place where results are rounded to 16 bits (fast_math.cuh).
 _UNARY = (
     "exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sigmoid", "softplus", "sqrt", "rsqrt", "abs",
-    "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
 )  # fmt: skip
-_BINARY = ("pow", "min", "max", "mul0", "div0")
+_BINARY = ("pow", "atan2", "min", "max", "mul0", "div0")
 _OF_MATH = frozenset(("exp", "erfc", "tanh", "sigmoid", "div0"))
 
 

@@ -32,6 +32,9 @@ GRADSMITH_FORMULA_FUNCTION(Acos, std::acos)
 GRADSMITH_FORMULA_FUNCTION(Atan, std::atan)
 GRADSMITH_FORMULA_FUNCTION(Sinh, std::sinh)
 GRADSMITH_FORMULA_FUNCTION(Cosh, std::cosh)
+GRADSMITH_FORMULA_FUNCTION(Asinh, std::asinh)
+GRADSMITH_FORMULA_FUNCTION(Acosh, std::acosh)
+GRADSMITH_FORMULA_FUNCTION(Atanh, std::atanh)
 #undef GRADSMITH_FORMULA_FUNCTION
 
 /// log(1 + exp(x)). The exponent is never positive.
@@ -58,6 +61,12 @@ GRADSMITH_FUNCTOR A Sign(A x) {
 template <typename A>
 GRADSMITH_FUNCTOR A Pow(A base, A exponent) {
   return std::pow(base, exponent);
+}
+
+/// The angle of the point (x, y), from -pi to pi.
+template <typename A>
+GRADSMITH_FUNCTOR A Atan2(A y, A x) {
+  return std::atan2(y, x);
 }
 
 /// The smaller of two, or NaN where one is.

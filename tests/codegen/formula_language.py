@@ -82,7 +82,10 @@ ARITHMETIC_WORDS: Words = {
     ">=": lambda a, b: a >= b,
 }
 # What Python's math and SymPy call as formulas do.
-SAME_NAME = ("exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh")
+SAME_NAME = (
+    *("exp", "log", "erf", "erfc", "tanh", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"),
+    *("asinh", "acosh", "atanh", "atan2"),
+)
 
 SYMBOLIC: Words = {
     **ARITHMETIC_WORDS,

@@ -181,6 +181,17 @@ constexpr Smooth kSinh = {
 constexpr Smooth kCosh = {
     .value = [](Real x) { return std::cosh(x); },
     .slope = [](Real x) { return std::sinh(x); }};
+constexpr Smooth kAsinh = {
+    .value = [](Real x) { return std::asinh(x); },
+    .slope = [](Real x) { return 1 / std::hypot(x, Real{1}); }};
+constexpr Smooth kAcosh = {
+    .value = [](Real x) { return std::acosh(x); },
+    .slope = [](Real x) { return 1 / std::sqrt((x - 1) * (x + 1)); },
+    .margin = [](Real x) { return x - 1; }};
+constexpr Smooth kAtanh = {
+    .value = [](Real x) { return std::atanh(x); },
+    .slope = [](Real x) { return 1 / ((1 - x) * (1 + x)); },
+    .margin = &FromOne};
 
 }  // namespace
 
@@ -316,6 +327,17 @@ CountingNumber Pow(const CountingNumber& base, const CountingNumber& exponent) {
           Rounding(value, kOfFunction));
 }
 
+CountingNumber Atan2(const CountingNumber& y, const CountingNumber& x) {
+  const Real value = std::atan2(y.value, x.value);
+  const Real square = y.value * y.value + x.value * x.value;
+  // The angle jumps behind the origin, where y is 0 and x is not positive.
+  const Real margin = x.value > 0 ? std::sqrt(square) : std::abs(y.value);
+  return Known(
+      value, y.unit, LargerBound(y, x), std::min(SmallerMargin(y, x), margin),
+      Carried(x.value / square, y.error) + Carried(y.value / square, x.error) +
+          Rounding(value, kOfFunction));
+}
+
 CountingNumber Exp(const CountingNumber& x) {
   return Applied(kExp, x);
 }
@@ -390,6 +412,18 @@ CountingNumber Sinh(const CountingNumber& x) {
 
 CountingNumber Cosh(const CountingNumber& x) {
   return Applied(kCosh, x);
+}
+
+CountingNumber Asinh(const CountingNumber& x) {
+  return Applied(kAsinh, x);
+}
+
+CountingNumber Acosh(const CountingNumber& x) {
+  return Applied(kAcosh, x);
+}
+
+CountingNumber Atanh(const CountingNumber& x) {
+  return Applied(kAtanh, x);
 }
 
 }  // namespace gradsmith::reference

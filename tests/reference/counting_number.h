@@ -76,6 +76,11 @@ CountingNumber Acos(const CountingNumber& x);
 CountingNumber Atan(const CountingNumber& x);
 CountingNumber Sinh(const CountingNumber& x);
 CountingNumber Cosh(const CountingNumber& x);
+CountingNumber Asinh(const CountingNumber& x);
+CountingNumber Acosh(const CountingNumber& x);
+CountingNumber Atanh(const CountingNumber& x);
+/// The angle of the point (x, y), from -pi to pi.
+CountingNumber Atan2(const CountingNumber& y, const CountingNumber& x);
 
 }  // namespace gradsmith::reference
 

@@ -95,6 +95,10 @@ constexpr std::array kEntries = {
     Entry{"atan", &OfOne<&Atan>},
     Entry{"sinh", &OfOne<&Sinh>},
     Entry{"cosh", &OfOne<&Cosh>},
+    Entry{"asinh", &OfOne<&Asinh>},
+    Entry{"acosh", &OfOne<&Acosh>},
+    Entry{"atanh", &OfOne<&Atanh>},
+    Entry{"atan2", &OfTwo<&Atan2>},
     Entry{"pi", &Pi},
 };
 
