@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from . import scalars
 from .changes import Findings, renames
-from .model import Attribute, Op, Symbol, Tensor
+from .model import IGNORED, Attribute, Op, Symbol, Tensor
 from .shapes import Dim
 from .text import NO_TEXT
 
@@ -103,6 +103,9 @@ def _compare_tensor(role: str, old: Tensor, new: Tensor, found: Findings) -> Non
             found.either(
                 is_gain, f"{key} of {name} is {after or 'gone'}, was {before or 'not there'}", new.origin
             )
+    if (old.outside or IGNORED) != (new.outside or IGNORED):
+        now, was = new.outside or IGNORED, old.outside or IGNORED
+        found.either(now == IGNORED, f"outside of {name} is {now}, was {was}", new.origin)
     if old.doc != new.doc:
         found.compatible(f"doc of {name} changed", new.at("doc").line)
 

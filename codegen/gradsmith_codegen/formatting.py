@@ -34,7 +34,7 @@ class Form:
 _LEAF = Form()
 _TENSOR = Form(
     ("type", "list", "shape", "like", "shape_of", "shape_only", "may_be_on_host", "in_place_of", "optional",
-     "gradient_of", "doc"),
+     "outside", "gradient_of", "doc"),
 )  # fmt: skip
 _SYMBOL = Form(("length", "length_if", "rule", "broadcast_to", "given_by", "multiple_of", "split", "doc"))
 _ATTRIBUTE = Form(
@@ -42,6 +42,7 @@ _ATTRIBUTE = Form(
 )
 _CASE = Form(("name", "layout"))
 _REVISION = Form(("version", "change"))
+_SPECIAL_VALUE = Form(("what", "test"))
 
 
 def _named(each: Form) -> Form:
@@ -49,8 +50,8 @@ def _named(each: Form) -> Form:
 
 
 _OP = Form(
-    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "repeatable", "backends",
-     "inputs", "outputs", "dims", "attributes", "rows", "cases", "operations"),
+    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "special_values",
+     "repeatable", "backends", "inputs", "outputs", "dims", "attributes", "rows", "cases", "operations"),
     is_block=True,
     keys={
         "formulas": _named(_LEAF),
@@ -61,6 +62,7 @@ _OP = Form(
         "rows": _named(_LEAF),
         "cases": Form(is_block=True, each=_CASE),
         "history": Form(is_block=True, each=_REVISION),
+        "special_values": Form(is_block=True, each=_SPECIAL_VALUE),
     },
 )  # fmt: skip
 _SCHEMA = Form(
@@ -72,7 +74,7 @@ _SCHEMA = Form(
     },
 )
 ORDERS = {"schema": _SCHEMA, "operator": _OP, "tensor": _TENSOR, "symbol": _SYMBOL, "attribute": _ATTRIBUTE,
-          "case": _CASE, "revision": _REVISION}  # fmt: skip
+          "case": _CASE, "revision": _REVISION, "special value": _SPECIAL_VALUE}  # fmt: skip
 
 
 def formatted(source: Source) -> str:

@@ -118,12 +118,14 @@ class ListLength:
 
 @dataclass(slots=True)
 class Integers:
-    """What an input of integers is drawn from: places along a dim, and a few beyond, or truth values."""
+    """What an input of integers is drawn from: places along a dim, and a few beyond unless these are refused,
+    or truth values."""
 
     input: str
     dim: str = ""
     is_truth: bool = False
     is_signed: bool = False
+    is_within: bool = False
 
 
 @dataclass(slots=True)
@@ -191,7 +193,7 @@ def _entry(dim: Dim, seconds: set[str]) -> str:
 def _integers(op: Op, tensor: Tensor) -> Integers:
     signed = (DataType.INT32, DataType.INT64)
     is_signed = all(one in signed for one in op.types_of(tensor))
-    return Integers(tensor.name, _dim_of(op, tensor), tensor.is_mask, is_signed)
+    return Integers(tensor.name, _dim_of(op, tensor), tensor.is_mask, is_signed, tensor.refuses_outside)
 
 
 def _dim_of(op: Op, tensor: Tensor) -> str:

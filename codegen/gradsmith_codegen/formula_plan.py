@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import formula_conditions, formula_cpp, formula_data, formula_kernels, formula_rows_cpp, model
+from . import (
+    formula_conditions,
+    formula_cpp,
+    formula_data,
+    formula_kernels,
+    formula_lookups,
+    formula_rows_cpp,
+    model,
+)
 from .argument_plan import ArgumentPlan
 from .formula_conditions import SpreadInput
 from .formula_data import FormulaData, NamedFormulaData
@@ -126,6 +134,28 @@ class FormulaPlan(ArgumentPlan):
         if self.steps is None or self.steps.is_map:
             return []
         return [RowsPass(self.op, self.functor, one, place) for place, one in enumerate(self.steps.passes)]
+
+    @cached_property
+    def refused_inputs(self) -> list[list[str]]:
+        """Of each input of integers of which those outside of a table are refused, what the runtime is given
+        to check them on the CPU."""
+        return [self._checked(one) for one in self.op.inputs if self.has_rows and one.refuses_outside]
+
+    def _checked(self, integers: model.Tensor) -> list[str]:
+        inputs = "split.inputs()" if self.splits else "inputs"
+        argument = f"internal::ArgumentAt({inputs}, {self.input_indices[integers.name]})"
+        return [f'"{integers.name}"', argument, self._places(integers), *self._never_refused(integers)]
+
+    def _places(self, integers: model.Tensor) -> str:
+        """The dim of the table, and how many places a call has along it, in C++."""
+        dim = formula_lookups.dim_of(self.op, integers)
+        named = self.steps.dims.set_of([dim]) if self.steps else ""
+        return f'{{"{dim}", dims.Count({named})}}'
+
+    @staticmethod
+    def _never_refused(integers: model.Tensor) -> list[str]:
+        name = integers.never_refused
+        return [f'{{"{name}", static_cast<const Given*>(attributes)->{name}}}'] if name else []
 
     @property
     def has_map_sums(self) -> bool:

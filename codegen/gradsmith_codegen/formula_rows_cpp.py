@@ -96,14 +96,15 @@ class _Writer:
         yield f"static constexpr int kResults = {len(self._slots.slots)};"
 
     def _lookup_at(self) -> Method:
-        """The table of each lookup, and the integer by which it is."""
+        """The table of each lookup, the integer by which it is, and whether one outside is refused."""
         tables = [tensor.name for tensor in self._schedule.inputs[Role.TABLE]]
         integers = list(self._nodes.integers)
         found = []
         for lookup in self._nodes.lookups:
             node = self._graph.nodes[lookup]
             integer = self._graph.nodes[node.arguments[0]].name
-            found.append(f"{{{tables.index(node.name)}, {integers.index(integer)}}}")
+            refuses = ", true" if self._nodes.integers[integer].refuses_outside else ""
+            found.append(f"{{{tables.index(node.name)}, {integers.index(integer)}{refuses}}}")
         return constant_method("RowsLookup LookupAt", found, "lookup")
 
     # -- Results ---

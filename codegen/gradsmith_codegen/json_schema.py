@@ -235,6 +235,21 @@ _OP_VALUES: dict[str, Json] = {
             1,
         ),
     ),
+    "special_values": _told(
+        "What comes of NaN, infinities, ties and empty rows where formulas do not show it.",
+        _list(
+            {
+                "type": "object",
+                "properties": {
+                    "what": _told("What comes of which values, in a line.", _DOC | {}),
+                    "test": _told("The test that holds it.", _DOC | {}),
+                },
+                "required": list(vocabulary.SPECIAL_VALUE.required),
+                "additionalProperties": False,
+            },
+            1,
+        ),
+    ),
     "repeatable": _told(
         "Whether two calls give the same bits: always, where the context is deterministic, or never.",
         _either(
@@ -287,6 +302,10 @@ _TENSOR_VALUES: dict[str, Json] = {
     "gradient_of": _told("The tensor of the forward operator that it is the gradient of.", _NAME),
     "shape_only": _told("Only its shape is needed; its data are never read.", _FLAG),
     "may_be_on_host": _told("It is one number, on the host or on the device.", _FLAG),
+    "outside": _told(
+        "What a lookup makes of an integer that is no place: ignored, refused, refused unless ATTRIBUTE.",
+        _NAME,
+    ),
     "in_place_of": _told("The input to whose memory it may be written.", _NAME),
     "doc": _DOC,
 }

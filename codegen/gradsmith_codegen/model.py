@@ -42,6 +42,10 @@ class Layout(Enum):
     BROADCAST = "broadcast"  # the incoming gradient has zero strides
 
 
+# What a lookup makes of an integer that is no place of the table.
+IGNORED, REFUSED = "ignored", "refused"
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor(Located):
     """An input or an output. `shape` of one declared with `like` is that of the tensor it is like; of one
@@ -61,12 +65,24 @@ class Tensor(Located):
     shape_of: str = ""  # the output whose dims an input holds, as integers on the host
     list: str = ""  # what the length is called of a list of tensors; empty of one tensor
     may_be_on_host: bool = False  # an input, a number, that may lie on the host on every backend
+    outside: str = ""  # of an input of integers: what a lookup makes of one that is no place of the table
     may_lack_dims: bool = False  # an input of formulas, some of whose dims are not there in every call
 
     @property
     def is_mask(self) -> bool:
         """Its elements are truth values."""
         return bool(self.type == DataType.BOOL.value)
+
+    @property
+    def refuses_outside(self) -> bool:
+        """An integer by which nothing can be looked up is an error."""
+        return self.outside.startswith(REFUSED)
+
+    @property
+    def never_refused(self) -> str:
+        """The attribute with the one integer that is no error, be it a place or not; empty where there is
+        none."""
+        return self.outside.removeprefix(f"{REFUSED} unless ") if " " in self.outside else ""
 
     @property
     def tells_dims(self) -> bool:
@@ -91,7 +107,7 @@ class Tensor(Located):
         return Tensor(
             self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
             self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of, self.list,
-            self.may_be_on_host,
+            self.may_be_on_host, self.outside,
         )  # fmt: skip
 
 
@@ -243,6 +259,15 @@ class Revision(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class SpecialValue(Located):
+    """What comes of NaN, infinities, ties or empty rows, and the test that holds it."""
+
+    what: Text
+    test: Text
+    origin: Origin = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Op(Located):
     name: str
     doc: Text
@@ -262,6 +287,7 @@ class Op(Located):
     formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
     operations: Formula | None = None  # how many operations of arithmetic a call makes
     history: tuple[Revision, ...] = ()  # the versions that there were, from the first on; none where untold
+    special_values: tuple[SpecialValue, ...] = ()  # what formulas alone do not show
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
     kernel_says: tuple[tuple[str, str], ...] = ()
     runs_anywhere: bool = False  # whether the kernel has one function for all backends; likewise
@@ -349,7 +375,7 @@ class Op(Located):
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
             self.since_version, self.repeatable, self.formulas, self.operations, self.history,
-            kernel_says, runs_anywhere,
+            self.special_values, kernel_says, runs_anywhere,
         )  # fmt: skip
 
 

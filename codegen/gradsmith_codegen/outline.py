@@ -52,6 +52,7 @@ _OP = Form(
         "cases": Form("cases", Sequence, each=_CASE),
         "backends": _WORDS,
         "history": Form("a history", Sequence, each=Form("a change of a history", Mapping, each=_TEXT)),
+        "special_values": Form("special values", Sequence, each=Form("a special value", Mapping, each=_TEXT)),
     },
     _TEXT,
 )

@@ -11,7 +11,18 @@ from .data_types import DataType
 from .entries import Entry, Nameless
 from .formula_tree import Tree
 from .loader import Mapping, Node, Scalar, Sequence
-from .model import Attribute, AttributeKind, Backend, Formula, Repeatable, Revision, Row, Symbol, Tensor
+from .model import (
+    Attribute,
+    AttributeKind,
+    Backend,
+    Formula,
+    Repeatable,
+    Revision,
+    Row,
+    SpecialValue,
+    Symbol,
+    Tensor,
+)
 from .passages import ScalarPassage
 from .symbol_reader import SymbolReader
 from .tensor_reader import TensorReader
@@ -90,9 +101,7 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
 
     def operations(self, node: Node, owner: str) -> Formula | None:
         parse = partial(formula_parser.parse, dims=())
-        return self._expression(
-            node, f"'operations' of {owner}", parse, "operations", Nameless(node, {})
-        )
+        return self._expression(node, f"'operations' of {owner}", parse, "operations", Nameless(node, {}))
 
     def _expression(
         self, node: Node, owner: str, parse: Callable[[str], Tree], name: str, origin: Entry
@@ -163,6 +172,23 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
         version = self._number_of_version(entries["version"][1], "'version'") if "version" in entries else 0
         change = self.sentence(entries["change"][1]) if "change" in entries else NO_TEXT
         return Revision(version, change, origin) if self.fault_count == before else None
+
+    def special_values(self, node: Node, owner: str) -> tuple[SpecialValue, ...]:
+        expected = "a list of what comes of special values"
+        items = self.items(node, f"'special_values' of {owner}", expected)
+        if type(node) is Sequence and not items:
+            self.report(faults.nothing_there(node.span, owner, "special value"))
+        return tuple([found for found in [self._special_value(item, owner) for item in items] if found])
+
+    def _special_value(self, node: Node, owner: str) -> SpecialValue | None:
+        before = self.fault_count
+        entries = self.entries(node, "a special value")
+        origin = Nameless(node, entries)
+        if self.fault_count == before:
+            self.known_keys(entries, f"a special value of {owner}", origin, vocabulary.SPECIAL_VALUE)
+        what = self.sentence(entries["what"][1]) if "what" in entries else NO_TEXT
+        test = self.sentence(entries["test"][1]) if "test" in entries else NO_TEXT
+        return SpecialValue(what, test, origin) if self.fault_count == before else None
 
     def forward(self, node: Node, owner: str) -> str:
         return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")

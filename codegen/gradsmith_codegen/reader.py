@@ -249,6 +249,7 @@ class _OpReader:
             operations=part("operations", reader.operations, None),
             since_version=part("since_version", reader.since_version, 0),
             history=part("history", reader.history, ()),
+            special_values=part("special_values", reader.special_values, ()),
         )
         return Draft(_with_ordered_rows(op), self._broken, declared)
 

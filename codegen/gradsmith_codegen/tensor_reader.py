@@ -57,6 +57,7 @@ class TensorReader(ValueReader):
             shape_of=self.word_at("shape_of", entries, owner, "the name of an output"),
             list=self._list(entries, owner),
             may_be_on_host=self._flag("may_be_on_host", entries, owner),
+            outside=self.word_at("outside", entries, owner, "'ignored' or 'refused'"),
         )
 
     def _flag(self, key: str, entries: Entries, owner: str) -> bool:

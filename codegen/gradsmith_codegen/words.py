@@ -93,7 +93,14 @@ def input_remarks(tensor: model.Tensor) -> str:
     remarks = ["optional"] if tensor.optional else []
     remarks += ["only its shape is needed"] if tensor.shape_only else []
     remarks += ["may lie on the host"] if tensor.may_be_on_host else []
+    remarks += [_refused(tensor)] if tensor.refuses_outside else []
     return ", ".join(remarks)
+
+
+def _refused(tensor: model.Tensor) -> str:
+    """What becomes of integers by which nothing can be looked up."""
+    but = f", but for `{tensor.never_refused}`" if tensor.never_refused else ""
+    return f"what is no place is an error on the CPU and gives NaN on CUDA{but}"
 
 
 def output_remarks(tensor: model.Tensor) -> str:

@@ -178,7 +178,10 @@ class CpuRows {
       const RowsLookup lookup = Functor::LookupAt(i);
       const int t = Places::kTable + lookup.table;
       const std::int64_t at = state.integers[lookup.integer];
-      if (at >= 0 && at < task_.length) {
+      if (at < 0 || at >= task_.length) {
+        const bool is_nan = lookup.refuses_outside && task_.tensors[t] != nullptr;
+        state.lookups[i] = is_nan ? std::numeric_limits<A>::quiet_NaN() : A{0};
+      } else {
         const std::int64_t stride = task_.length_rank == 0 ? 0 : task_.length_strides[t][0];
         state.lookups[i] = LoadOfAnyType(t, at * stride);
       }

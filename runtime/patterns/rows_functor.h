@@ -35,10 +35,11 @@ struct RowValues {
 };
 
 /// RowsLookup says what a functor looks up: the numbers of the table and of the integer by which
-/// it is.
+/// it is, and whether what lies outside of the table is NaN and not 0.
 struct RowsLookup {
   int table = 0;
   int integer = 0;
+  bool refuses_outside = false;
 };
 
 /// RowsFunctor is what a functor of the pattern has where it says nothing else.
@@ -50,7 +51,8 @@ struct RowsFunctor {
   /// Inputs with an integer or a truth value for each row.
   static constexpr int kIntegerInputs = 0;
   /// Inputs with an element for each place of a row, of any floating type, of which elements are
-  /// looked up (LookupAt). What has no such place is 0, and so is what an absent table has.
+  /// looked up (LookupAt). What has no such place is 0, or NaN where it is refused, and what an
+  /// absent table has is 0.
   static constexpr int kTables = 0;
   static constexpr int kLookups = 0;
   /// The element input whose first element of a row is RowValues::pivot; -1 for none.

@@ -62,6 +62,7 @@ COMPATIBLE = [
     (("doc: Convolution of X with W.", "doc: Another sentence."), "doc changed"),
     (("kernel: conv::Conv", "kernel: conv::Faster"), "is computed by conv::Faster, was by conv::Conv"),
     (("cases:", "operations: 2 * N\n    cases:"), "operations changed"),
+    (("    kernel:", "    special_values:\n      - {what: NaN, test: one}\n    kernel:"), "special_values changed"),
     (("    kernel:", "    history:\n      - {version: 1, change: it came}\n    kernel:"), "history changed"),
 ]
 
@@ -79,6 +80,7 @@ BREAKING = [
     ((W, W.replace("C / group", "C")), 'shape of \'W\' is [M, C, *K], was [M, C / group, *K]'),
     ((B, B.replace(", optional: true", "")), "input 'B' is no longer optional"),
     ((Z, Z.replace(", optional: true", "")), "output 'Z' is no longer optional"),
+    ((W, W.replace("}", ", outside: refused}")), "outside of input 'W' is refused, was ignored"),
     ((Y, Y.replace(", in_place_of: X", "")), "in_place_of of output 'Y' is gone, was X"),
     ((f"      {AXIS}\n", ""), "attribute 'axis' is gone"),
     ((AXIS, f"dim: {AXIS[6:]}"), "attribute 'axis' is called 'dim' now"),

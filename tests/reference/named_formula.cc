@@ -407,7 +407,8 @@ std::optional<double> NamedFormulaOracle::DrawInteger(
   if (found->is_truth) {
     return random.Integer(0, 1);
   }
-  if (places == 0 || random.Integer(1, kOneIn) == 1) {
+  const bool goes_beyond = !found->is_within && random.Integer(1, kOneIn) == 1;
+  if (places == 0 || goes_beyond) {
     return found->is_signed && random.Integer(0, 1) == 1 ? -1 : places;
   }
   return random.Integer(0, places - 1);

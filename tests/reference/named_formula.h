@@ -29,13 +29,14 @@ struct NamedLength {
   bool where = false;
 };
 
-/// NamedIntegers is an input of integers: places along a dim, and a few beyond its ends, or truth
-/// values.
+/// NamedIntegers is an input of integers: places along a dim, and a few beyond its ends unless
+/// these are refused, or truth values.
 struct NamedIntegers {
   std::string_view input;
   std::string_view dim = {};
   bool is_truth = false;
   bool is_signed = false;
+  bool is_within = false;
 };
 
 /// NamedCondition is what decides whether some dims are there: an enum attribute that has the

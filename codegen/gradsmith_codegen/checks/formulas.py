@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..data_types import DataType
 from ..diagnostics import Note
+from ..formula_lookups import FORMS, is_form, lookups_by
 from ..formula_misfit import Misfit
 from ..formula_splits import unfolded
 from ..formula_steps import steps_of
@@ -321,6 +322,26 @@ def _bad_lookups(op: Op) -> Iterator[Finding]:
             by = part.integer.name
             message = f"'{name}' is looked up by an input of integers, which '{by}' is not"
             yield Finding(message, formula.place(part.integer))
+
+
+@op_rule("G820", needs=(*_READ, "rows"))
+def wrong_outside(op: Op, scope: Scope) -> Iterator[Finding]:
+    """`outside` is neither `ignored`, `refused` nor `refused unless ATTRIBUTE`; stands at an input by which
+    no formula looks anything up; or names no attribute of type int."""
+    for tensor in op.inputs:
+        if not tensor.outside:
+            continue
+        place = tensor.at("outside")
+        attribute = next((one for one in op.attributes if one.name == tensor.never_refused), None)
+        if not is_form(tensor.outside):
+            yield Finding(f"'outside' is {FORMS}, not '{tensor.outside}'", place)
+        elif not any(lookups_by(op, tensor)):
+            message = f"no formula looks anything up by '{tensor.name}', so that nothing lies outside"
+            yield Finding(message, place)
+        elif tensor.never_refused and (not attribute or attribute.kind is not AttributeKind.INT):
+            known = [one.name for one in op.attributes if one.kind is AttributeKind.INT]
+            hint = instead(tensor.never_refused, known)
+            yield Finding(f"'{tensor.never_refused}' is no attribute of type int{hint}", place)
 
 
 @op_rule("G815", needs=_READ)

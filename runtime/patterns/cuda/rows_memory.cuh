@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_MEMORY_CUH_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_MEMORY_CUH_
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -90,15 +91,19 @@ RowOffsets(const RowsTask& task, std::int64_t row, std::int64_t (&offsets)[kTens
   }
 }
 
-/// Looks up the element of a table that a row's integer says; 0 where there is none.
+/// Looks up the element of a table that a row's integer says. Where there is none it is 0, or NaN
+/// where such integers are refused: a kernel cannot return an error.
 template <typename Functor, typename A>
 __device__ __forceinline__ A
 LookUp(const RowsTask& task, int lookup, const std::int64_t* integers) {
   const RowsLookup place = Functor::LookupAt(lookup);
   const int t = RowsPlaces<Functor>::kTable + place.table;
   const std::int64_t at = integers[place.integer];
-  if (task.tensors[t] == nullptr || at < 0 || at >= task.length) {
+  if (task.tensors[t] == nullptr) {
     return 0;
+  }
+  if (at < 0 || at >= task.length) {
+    return place.refuses_outside ? static_cast<A>(NAN) : A{0};
   }
   return LoadElement<A>(task.tensors[t], task.types[t], at * task.length_strides[t][0]);
 }
