@@ -123,7 +123,7 @@ def _words(of: Explanation) -> Iterator[str]:
     yield from _section(
         "Two calls give the same bits", [f"{one}: {text}" for one, text in of.repeatable.items()]
     )
-    yield from _section("NaN and zeros", of.notes)
+    yield from _section("NaN and zeros", [*of.notes, *(f"{one.what} ({one.test})" for one in of.remarks)])
     if of.special_values:
         yield from _section("Special values, in double", map(_point, of.special_values.points))
 

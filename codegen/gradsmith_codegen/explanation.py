@@ -64,6 +64,14 @@ class Revision:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """What comes of special values, and the test that holds it."""
+
+    what: str
+    test: str
+
+
+@dataclass(frozen=True)
 class Phase:
     """A sweep over a row that ends in reductions."""
 
@@ -108,6 +116,7 @@ class Explanation:
     sources: dict[str, str]
     operations: str  # empty where neither the schema nor formulas say
     special_values: SpecialValues | None
+    remarks: list[Remark]  # on special values, as the schema has them
     notes: list[str]  # on NaN and zeros
 
     def data(self) -> dict[str, Any]:
@@ -158,6 +167,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         sources={backend.value: _source(op, patterns) for backend in one.backends},
         operations=plain(op.operations) if op.operations else "",
         special_values=special_values.of(one),
+        remarks=[Remark(plain(each.what), plain(each.test)) for each in one.special_values],
         notes=[unmarked(note) for note in special_values.notes(one)],
     )
 

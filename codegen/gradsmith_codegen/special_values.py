@@ -1,52 +1,80 @@
-"""What formulas of one tensor give where they have seams, at 0, at infinities and of NaN.
+"""What formulas of one tensor give where they have seams, at 0, at infinities and of NaN, and what those of
+two give of pairs of such numbers.
 
-The formulas are evaluated in double, attributes at their defaults, gradients that arrive being 1.
+The formulas are evaluated in double, attributes at their defaults, gradients that arrive being 1, and sums of
+one term.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .formula_tree import CONSTANTS, Apply, Kind, Name, Number, Tree, names, parts
-from .model import AttributeValue, Op
+from .formula_tree import CONSTANTS, Apply, Bit, Kind, Name, Number, Reduce, Tree, names, parts
+from .model import AttributeValue, Formula, Op, Tensor
 
 _DIGITS = 6  # that are shown
-_SAME_NAME = ("erf", "erfc", "tanh", "sin", "cos", "tan", "asin", "acos", "atan")
+_MOST = 2  # tensors whose numbers are varied
+_INF, _NAN = math.inf, math.nan
+# Ties, and where products, quotients and powers have no value of their own.
+_PAIRS = [(0.0, 0.0), (1.0, 1.0), (1.0, 0.0), (0.0, _INF), (_INF, 0.0), (_INF, _INF), (_INF, -_INF),
+          (_NAN, 1.0), (1.0, _NAN)]  # fmt: skip
+_SAME_NAME = ("erf", "erfc", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh")
 
 
 @dataclass(frozen=True)
 class SpecialValues:
     """Numbers are texts, for JSON has no word for infinity."""
 
-    input: str
+    inputs: list[str]  # one or two
     ones: list[str]  # the gradients that arrive
-    points: list[dict[str, str]]  # by name, the input's value and those of the outputs
+    points: list[dict[str, str]]  # by name, the inputs' values and those of the outputs
 
 
 def of(op: Op) -> SpecialValues | None:
-    """None of operators of several tensors, and of those whose formulas look at other places."""
+    """None of operators of more tensors, and of those whose formulas look at other places. A mask or bits are
+    varied as well."""
     gradients = [tensor.name for tensor in op.read_inputs if tensor.gradient_of]
-    varied = [tensor.name for tensor in op.read_inputs if not tensor.gradient_of]
+    truths = [tensor.name for tensor in op.read_inputs if _is_truth(op, tensor)]
+    numbers = [one.name for one in op.read_inputs if not one.gradient_of and one.name not in truths]
+    if not numbers:  # what comes of the gradient alone is asked
+        numbers, gradients = gradients, []
     defaults = {attribute.name: attribute.default for attribute in op.attributes}
-    if not op.formulas or len(varied) != 1 or op.masks or not all(map(_is_of_one_place, _trees(op))):
+    is_map = bool(op.formulas) and all(_is_of_one_place(op, formula) for formula in op.formulas)
+    if not is_map or not 1 <= len(numbers) <= _MOST or len(truths) > 1:
         return None
     read = _read(op, defaults)
     given = {name: float(value) for name, value in read.items() if isinstance(value, int | float)}
     if given.keys() != read.keys():
         return None
     values = {**CONSTANTS, **given, **dict.fromkeys(gradients, 1.0)}
-    points = [_point(op, varied[0], x, values) for x in _places(op, varied[0], values)]
-    return SpecialValues(varied[0], gradients, points)
+    places = [(x,) for x in _places(op, numbers[0], values)] if len(numbers) == 1 else _PAIRS
+    varied = [
+        {**dict(zip(truths, chosen, strict=True)), **dict(zip(numbers, place, strict=True))}
+        for chosen in itertools.product((1.0, 0.0), repeat=len(truths))
+        for place in places
+    ]
+    return SpecialValues([*truths, *numbers], gradients, [_point(op, one, values) for one in varied])
+
+
+def _is_truth(op: Op, tensor: Tensor) -> bool:
+    return tensor.is_mask or tensor in op.bits
 
 
 def _trees(op: Op) -> Iterator[Tree]:
     return (formula.tree for formula in op.formulas)
 
 
-def _is_of_one_place(tree: Tree) -> bool:
-    return all(isinstance(part, Number | Name | Apply) for part in parts(tree))
+def _is_of_one_place(op: Op, formula: Formula) -> bool:
+    """A sum that an output is as a whole is, of one term, that term."""
+    tree = formula.tree
+    if isinstance(tree, Reduce) and tree.operation == "sum":
+        if formula.name not in {tensor.name for tensor in op.outputs}:
+            return False
+        tree = tree.argument
+    return all(isinstance(part, Number | Name | Apply | Bit) for part in parts(tree))
 
 
 def _read(op: Op, defaults: Mapping[str, AttributeValue | None]) -> dict[str, AttributeValue | None]:
@@ -77,12 +105,16 @@ def _is_comparison(tree: Apply) -> bool:
     return kinds == ((Kind.NUMBER, Kind.NUMBER), Kind.TRUTH)
 
 
-def _point(op: Op, varied: str, x: float, values: Mapping[str, float]) -> dict[str, str]:
-    known = {**values, varied: x}
+def _point(op: Op, varied: Mapping[str, float], values: Mapping[str, float]) -> dict[str, str]:
+    known = {**values, **varied}
     for formula in op.formulas:
         known[formula.name] = value(formula.tree, known)
+    truths = {tensor.name for tensor in (*op.inputs, *op.outputs) if _is_truth(op, tensor)}
     outputs = [tensor.name for tensor in op.outputs]
-    return {name: shown(known[name]) for name in (varied, *outputs)}
+    return {
+        name: ("true" if known[name] else "false") if name in truths else shown(known[name])
+        for name in (*varied, *outputs)
+    }
 
 
 def shown(number: float) -> str:
@@ -119,6 +151,10 @@ def value(tree: Tree, known: Mapping[str, float]) -> float:
         return tree.value
     if isinstance(tree, Name):
         return known[tree.name]
+    if isinstance(tree, Bit):
+        return known[tree.words.name]
+    if isinstance(tree, Reduce):
+        return value(tree.argument, known)
     if not isinstance(tree, Apply):
         raise NotImplementedError("a formula that looks at other places")
     return float(_WORDS[tree.function.name](*[value(one, known) for one in tree.arguments]))
@@ -150,6 +186,10 @@ def _log(x: float) -> float:
 
 def _log1p(x: float) -> float:
     return -math.inf if x == -1 else _checked(math.log1p)(x)
+
+
+def _atanh(x: float) -> float:
+    return math.copysign(math.inf, x) if abs(x) == 1 else _checked(math.atanh)(x)
 
 
 def _power(a: float, b: float) -> float:
@@ -200,6 +240,7 @@ _WORDS: Mapping[str, Callable[..., float]] = {
     "mul0": lambda a, b: a * b if a else 0,
     "div0": lambda a, b: _quotient(a, b) if a else 0,
     "pow": _power,
+    "atan2": math.atan2,
     "abs": abs,
     "sign": lambda x: math.copysign(1, x) if x and not math.isnan(x) else x,
     "exp": _checked(math.exp),
@@ -212,5 +253,6 @@ _WORDS: Mapping[str, Callable[..., float]] = {
     "softplus": lambda x: math.nan if math.isnan(x) else _softplus(x),
     "sinh": _checked(math.sinh),
     "cosh": _checked(math.cosh),
+    "atanh": _atanh,
     **{name: _checked(getattr(math, name)) for name in _SAME_NAME},
 }

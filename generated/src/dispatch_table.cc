@@ -16,1095 +16,1095 @@ constinit const std::int32_t kEntryLine = 8;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_stub
 
-// ops.yaml:56
+// ops.yaml:61
 namespace generated::conv_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 56;
+constinit const std::int32_t kEntryLine = 61;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_grad_stub
 
-// ops.yaml:79
+// ops.yaml:86
 namespace generated::conv_transpose_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 79;
+constinit const std::int32_t kEntryLine = 86;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_transpose_stub
 
-// ops.yaml:122
+// ops.yaml:131
 namespace generated::conv_transpose_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 122;
+constinit const std::int32_t kEntryLine = 131;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::conv_transpose_grad_stub
 
-// ops.yaml:145
+// ops.yaml:156
 namespace generated::batch_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 145;
+constinit const std::int32_t kEntryLine = 156;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml:191
+// ops.yaml:207
 namespace generated::batch_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 191;
+constinit const std::int32_t kEntryLine = 207;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml:214
+// ops.yaml:232
 namespace generated::batch_normalization_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 214;
+constinit const std::int32_t kEntryLine = 232;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml:229
+// ops.yaml:250
 namespace generated::batch_normalization_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 229;
+constinit const std::int32_t kEntryLine = 250;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml:253
+// ops.yaml:275
 namespace generated::sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 253;
+constinit const std::int32_t kEntryLine = 275;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_stub
 
-// ops.yaml:276
+// ops.yaml:298
 namespace generated::sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 276;
+constinit const std::int32_t kEntryLine = 298;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml:301
+// ops.yaml:323
 namespace generated::leaky_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 301;
+constinit const std::int32_t kEntryLine = 323;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml:317
+// ops.yaml:339
 namespace generated::leaky_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 317;
+constinit const std::int32_t kEntryLine = 339;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:334
+// ops.yaml:356
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 334;
+constinit const std::int32_t kEntryLine = 356;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:358
+// ops.yaml:380
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 358;
+constinit const std::int32_t kEntryLine = 380;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:378
+// ops.yaml:400
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 378;
+constinit const std::int32_t kEntryLine = 400;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:395
+// ops.yaml:417
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 395;
+constinit const std::int32_t kEntryLine = 417;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:410
+// ops.yaml:432
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 410;
+constinit const std::int32_t kEntryLine = 432;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:421
+// ops.yaml:443
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 421;
+constinit const std::int32_t kEntryLine = 443;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:438
+// ops.yaml:460
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 438;
+constinit const std::int32_t kEntryLine = 460;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:451
+// ops.yaml:473
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 451;
+constinit const std::int32_t kEntryLine = 473;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:464
+// ops.yaml:486
 namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 464;
+constinit const std::int32_t kEntryLine = 486;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_stub
 
-// ops.yaml:475
+// ops.yaml:497
 namespace generated::softplus_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 475;
+constinit const std::int32_t kEntryLine = 497;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:487
+// ops.yaml:509
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 487;
+constinit const std::int32_t kEntryLine = 509;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:501
+// ops.yaml:523
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 501;
+constinit const std::int32_t kEntryLine = 523;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:515
+// ops.yaml:537
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 515;
+constinit const std::int32_t kEntryLine = 537;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:526
+// ops.yaml:548
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 526;
+constinit const std::int32_t kEntryLine = 548;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:539
+// ops.yaml:561
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 539;
+constinit const std::int32_t kEntryLine = 561;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:552
+// ops.yaml:574
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 552;
+constinit const std::int32_t kEntryLine = 574;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:566
+// ops.yaml:588
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 566;
+constinit const std::int32_t kEntryLine = 588;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:577
+// ops.yaml:599
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 577;
+constinit const std::int32_t kEntryLine = 599;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:591
+// ops.yaml:613
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 591;
+constinit const std::int32_t kEntryLine = 613;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:602
+// ops.yaml:624
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 602;
+constinit const std::int32_t kEntryLine = 624;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:616
+// ops.yaml:638
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 616;
+constinit const std::int32_t kEntryLine = 638;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:633
+// ops.yaml:655
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 633;
+constinit const std::int32_t kEntryLine = 655;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:646
+// ops.yaml:668
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 646;
+constinit const std::int32_t kEntryLine = 668;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:659
+// ops.yaml:681
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 659;
+constinit const std::int32_t kEntryLine = 681;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:672
+// ops.yaml:694
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 672;
+constinit const std::int32_t kEntryLine = 694;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:686
+// ops.yaml:708
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 686;
+constinit const std::int32_t kEntryLine = 708;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:699
+// ops.yaml:721
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 699;
+constinit const std::int32_t kEntryLine = 721;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:712
+// ops.yaml:734
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 712;
+constinit const std::int32_t kEntryLine = 734;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:725
+// ops.yaml:747
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 725;
+constinit const std::int32_t kEntryLine = 747;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:736
+// ops.yaml:758
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 736;
+constinit const std::int32_t kEntryLine = 758;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:748
+// ops.yaml:770
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 748;
+constinit const std::int32_t kEntryLine = 770;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:761
+// ops.yaml:783
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 761;
+constinit const std::int32_t kEntryLine = 783;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:775
+// ops.yaml:797
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 775;
+constinit const std::int32_t kEntryLine = 797;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:786
+// ops.yaml:808
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 786;
+constinit const std::int32_t kEntryLine = 808;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:799
+// ops.yaml:821
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 799;
+constinit const std::int32_t kEntryLine = 821;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:810
+// ops.yaml:832
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 810;
+constinit const std::int32_t kEntryLine = 832;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:822
+// ops.yaml:844
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 822;
+constinit const std::int32_t kEntryLine = 844;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:833
+// ops.yaml:855
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 833;
+constinit const std::int32_t kEntryLine = 855;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:845
+// ops.yaml:867
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 845;
+constinit const std::int32_t kEntryLine = 867;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:856
+// ops.yaml:878
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 856;
+constinit const std::int32_t kEntryLine = 878;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:868
+// ops.yaml:890
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 868;
+constinit const std::int32_t kEntryLine = 890;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:879
+// ops.yaml:901
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 879;
+constinit const std::int32_t kEntryLine = 901;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:891
+// ops.yaml:913
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 891;
+constinit const std::int32_t kEntryLine = 913;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:902
+// ops.yaml:924
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 902;
+constinit const std::int32_t kEntryLine = 924;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:914
+// ops.yaml:936
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 914;
+constinit const std::int32_t kEntryLine = 936;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:925
+// ops.yaml:947
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 925;
+constinit const std::int32_t kEntryLine = 947;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:937
+// ops.yaml:959
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 937;
+constinit const std::int32_t kEntryLine = 959;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:948
+// ops.yaml:970
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 948;
+constinit const std::int32_t kEntryLine = 970;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:960
+// ops.yaml:982
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 960;
+constinit const std::int32_t kEntryLine = 982;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:971
+// ops.yaml:993
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 971;
+constinit const std::int32_t kEntryLine = 993;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:983
+// ops.yaml:1005
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 983;
+constinit const std::int32_t kEntryLine = 1005;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:994
-namespace generated::atan_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 994;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::atan_grad_stub
-
-// ops.yaml:1006
-namespace generated::tan_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1006;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::tan_stub
-
 // ops.yaml:1016
-namespace generated::tan_grad_stub {
+namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1016;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::atan_grad_stub
+
+// ops.yaml:1028
+namespace generated::tan_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1028;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::tan_stub
+
+// ops.yaml:1038
+namespace generated::tan_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1038;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1027
+// ops.yaml:1049
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1027;
+constinit const std::int32_t kEntryLine = 1049;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1037
+// ops.yaml:1059
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1037;
+constinit const std::int32_t kEntryLine = 1059;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1048
+// ops.yaml:1070
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1048;
+constinit const std::int32_t kEntryLine = 1070;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1058
+// ops.yaml:1080
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1058;
+constinit const std::int32_t kEntryLine = 1080;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1069
+// ops.yaml:1091
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1069;
+constinit const std::int32_t kEntryLine = 1091;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1079
+// ops.yaml:1101
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1079;
+constinit const std::int32_t kEntryLine = 1101;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1090
+// ops.yaml:1112
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1090;
+constinit const std::int32_t kEntryLine = 1112;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1100
+// ops.yaml:1122
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1100;
+constinit const std::int32_t kEntryLine = 1122;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1111
+// ops.yaml:1133
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1111;
+constinit const std::int32_t kEntryLine = 1133;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1121
+// ops.yaml:1143
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1121;
+constinit const std::int32_t kEntryLine = 1143;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1132
+// ops.yaml:1154
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1132;
+constinit const std::int32_t kEntryLine = 1154;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1142
+// ops.yaml:1164
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1142;
+constinit const std::int32_t kEntryLine = 1164;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1155
+// ops.yaml:1177
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1155;
+constinit const std::int32_t kEntryLine = 1177;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1178
+// ops.yaml:1200
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1178;
+constinit const std::int32_t kEntryLine = 1200;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1196
+// ops.yaml:1218
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1196;
+constinit const std::int32_t kEntryLine = 1218;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1208
+// ops.yaml:1230
 namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1208;
+constinit const std::int32_t kEntryLine = 1230;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml:1221
+// ops.yaml:1243
 namespace generated::mul_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1221;
+constinit const std::int32_t kEntryLine = 1243;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_stub
 
-// ops.yaml:1231
+// ops.yaml:1253
 namespace generated::mul_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1231;
+constinit const std::int32_t kEntryLine = 1253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml:1247
+// ops.yaml:1269
 namespace generated::div_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1247;
+constinit const std::int32_t kEntryLine = 1269;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1257
+// ops.yaml:1279
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1257;
+constinit const std::int32_t kEntryLine = 1279;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1271
+// ops.yaml:1293
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1271;
+constinit const std::int32_t kEntryLine = 1293;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1281
+// ops.yaml:1303
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1281;
+constinit const std::int32_t kEntryLine = 1303;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1295
+// ops.yaml:1317
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1295;
+constinit const std::int32_t kEntryLine = 1317;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1305
+// ops.yaml:1327
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1305;
+constinit const std::int32_t kEntryLine = 1327;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1319
+// ops.yaml:1341
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1319;
+constinit const std::int32_t kEntryLine = 1341;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1329
+// ops.yaml:1351
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1329;
+constinit const std::int32_t kEntryLine = 1351;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1342
-namespace generated::where_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1342;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::where_stub
-
 // ops.yaml:1364
-namespace generated::where_grad_stub {
+namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1364;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::where_stub
+
+// ops.yaml:1386
+namespace generated::where_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1386;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1383
+// ops.yaml:1405
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1383;
+constinit const std::int32_t kEntryLine = 1405;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1403
+// ops.yaml:1425
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1403;
+constinit const std::int32_t kEntryLine = 1425;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1421
+// ops.yaml:1447
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1421;
+constinit const std::int32_t kEntryLine = 1447;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1433
+// ops.yaml:1459
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1433;
+constinit const std::int32_t kEntryLine = 1459;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1448
+// ops.yaml:1476
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1448;
+constinit const std::int32_t kEntryLine = 1476;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1460
+// ops.yaml:1488
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1460;
+constinit const std::int32_t kEntryLine = 1488;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1477
+// ops.yaml:1507
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1477;
+constinit const std::int32_t kEntryLine = 1507;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1489
+// ops.yaml:1519
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1489;
+constinit const std::int32_t kEntryLine = 1519;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1504
+// ops.yaml:1536
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1504;
+constinit const std::int32_t kEntryLine = 1536;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1521
+// ops.yaml:1553
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1521;
+constinit const std::int32_t kEntryLine = 1553;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1539
+// ops.yaml:1571
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1539;
+constinit const std::int32_t kEntryLine = 1571;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1550
+// ops.yaml:1582
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1550;
+constinit const std::int32_t kEntryLine = 1582;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1563
+// ops.yaml:1595
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1563;
+constinit const std::int32_t kEntryLine = 1595;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1574
+// ops.yaml:1606
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1574;
+constinit const std::int32_t kEntryLine = 1606;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1588
+// ops.yaml:1620
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1588;
+constinit const std::int32_t kEntryLine = 1620;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1600
+// ops.yaml:1632
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1600;
+constinit const std::int32_t kEntryLine = 1632;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1615
+// ops.yaml:1647
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1615;
+constinit const std::int32_t kEntryLine = 1647;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1631
+// ops.yaml:1663
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1631;
+constinit const std::int32_t kEntryLine = 1663;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1651
+// ops.yaml:1683
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1651;
+constinit const std::int32_t kEntryLine = 1683;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1666
+// ops.yaml:1698
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1666;
+constinit const std::int32_t kEntryLine = 1698;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1687
+// ops.yaml:1719
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1687;
+constinit const std::int32_t kEntryLine = 1719;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1716
+// ops.yaml:1748
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1716;
+constinit const std::int32_t kEntryLine = 1748;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1750
+// ops.yaml:1785
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1750;
+constinit const std::int32_t kEntryLine = 1785;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1769
+// ops.yaml:1806
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1769;
+constinit const std::int32_t kEntryLine = 1806;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1800
+// ops.yaml:1842
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1800;
+constinit const std::int32_t kEntryLine = 1842;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1831
+// ops.yaml:1876
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1831;
+constinit const std::int32_t kEntryLine = 1876;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1847
+// ops.yaml:1893
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1847;
+constinit const std::int32_t kEntryLine = 1893;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1870
+// ops.yaml:1919
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1870;
+constinit const std::int32_t kEntryLine = 1919;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1887
+// ops.yaml:1937
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1887;
+constinit const std::int32_t kEntryLine = 1937;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1901
+// ops.yaml:1953
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1901;
+constinit const std::int32_t kEntryLine = 1953;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1917
+// ops.yaml:1970
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1917;
+constinit const std::int32_t kEntryLine = 1970;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:1951
+// ops.yaml:2007
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1951;
+constinit const std::int32_t kEntryLine = 2007;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1983
+// ops.yaml:2041
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1983;
+constinit const std::int32_t kEntryLine = 2041;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2000
+// ops.yaml:2059
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2000;
+constinit const std::int32_t kEntryLine = 2059;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2017
+// ops.yaml:2077
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2017;
+constinit const std::int32_t kEntryLine = 2077;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2060
+// ops.yaml:2122
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2060;
+constinit const std::int32_t kEntryLine = 2122;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2089
+// ops.yaml:2152
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2089;
+constinit const std::int32_t kEntryLine = 2152;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2110
+// ops.yaml:2174
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2110;
+constinit const std::int32_t kEntryLine = 2174;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2136
+// ops.yaml:2201
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2136;
+constinit const std::int32_t kEntryLine = 2201;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2159
+// ops.yaml:2225
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2159;
+constinit const std::int32_t kEntryLine = 2225;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2174
+// ops.yaml:2240
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2174;
+constinit const std::int32_t kEntryLine = 2240;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2188
+// ops.yaml:2255
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2188;
+constinit const std::int32_t kEntryLine = 2255;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2200
-namespace generated::reduce_l1_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2200;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_stub
-
-// ops.yaml:2212
-namespace generated::reduce_l1_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2212;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_grad_stub
-
-// ops.yaml:2226
-namespace generated::reduce_l2_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2226;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_stub
-
-// ops.yaml:2238
-namespace generated::reduce_l2_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2238;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_grad_stub
-
-// ops.yaml:2253
-namespace generated::reduce_log_sum_exp_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2253;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_log_sum_exp_stub
-
 // ops.yaml:2268
-namespace generated::reduce_log_sum_exp_grad_stub {
+namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2268;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_stub
+
+// ops.yaml:2281
+namespace generated::reduce_l1_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2281;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_grad_stub
+
+// ops.yaml:2295
+namespace generated::reduce_l2_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2295;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_stub
+
+// ops.yaml:2308
+namespace generated::reduce_l2_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2308;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_grad_stub
+
+// ops.yaml:2323
+namespace generated::reduce_log_sum_exp_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2323;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_log_sum_exp_stub
+
+// ops.yaml:2339
+namespace generated::reduce_log_sum_exp_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2339;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2280
+// ops.yaml:2351
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2280;
+constinit const std::int32_t kEntryLine = 2351;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2324
+// ops.yaml:2397
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2324;
+constinit const std::int32_t kEntryLine = 2397;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2349
+// ops.yaml:2423
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2349;
-extern const std::array<Row, 16> kRows;
+constinit const std::int32_t kEntryLine = 2423;
+extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2388
+// ops.yaml:2469
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2388;
-extern const std::array<Row, 16> kRows;
+constinit const std::int32_t kEntryLine = 2469;
+extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2422
+// ops.yaml:2505
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2422;
+constinit const std::int32_t kEntryLine = 2505;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2458
+// ops.yaml:2544
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2458;
+constinit const std::int32_t kEntryLine = 2544;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2481
+// ops.yaml:2568
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2481;
+constinit const std::int32_t kEntryLine = 2568;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2502
+// ops.yaml:2590
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2502;
+constinit const std::int32_t kEntryLine = 2590;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2534
+// ops.yaml:2625
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2534;
+constinit const std::int32_t kEntryLine = 2625;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2565
+// ops.yaml:2657
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2565;
+constinit const std::int32_t kEntryLine = 2657;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2593
+// ops.yaml:2686
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2593;
+constinit const std::int32_t kEntryLine = 2686;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2614
+// ops.yaml:2708
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2614;
+constinit const std::int32_t kEntryLine = 2708;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2646
+// ops.yaml:2741
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2646;
+constinit const std::int32_t kEntryLine = 2741;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2672
+// ops.yaml:2770
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2672;
+constinit const std::int32_t kEntryLine = 2770;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2706
+// ops.yaml:2805
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2706;
+constinit const std::int32_t kEntryLine = 2805;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1113,317 +1113,317 @@ namespace {
 constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     // ops.yaml:8
     std::span<const Row>(generated::conv_stub::kRows),
-    // ops.yaml:56
+    // ops.yaml:61
     std::span<const Row>(generated::conv_grad_stub::kRows),
-    // ops.yaml:79
+    // ops.yaml:86
     std::span<const Row>(generated::conv_transpose_stub::kRows),
-    // ops.yaml:122
+    // ops.yaml:131
     std::span<const Row>(generated::conv_transpose_grad_stub::kRows),
-    // ops.yaml:145
+    // ops.yaml:156
     std::span<const Row>(generated::batch_normalization_stub::kRows),
-    // ops.yaml:191
+    // ops.yaml:207
     std::span<const Row>(generated::batch_normalization_grad_stub::kRows),
-    // ops.yaml:214
+    // ops.yaml:232
     std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
-    // ops.yaml:229
+    // ops.yaml:250
     std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
-    // ops.yaml:253
+    // ops.yaml:275
     std::span<const Row>(generated::sigmoid_stub::kRows),
-    // ops.yaml:276
+    // ops.yaml:298
     std::span<const Row>(generated::sigmoid_grad_stub::kRows),
-    // ops.yaml:301
+    // ops.yaml:323
     std::span<const Row>(generated::leaky_relu_stub::kRows),
-    // ops.yaml:317
+    // ops.yaml:339
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:334
+    // ops.yaml:356
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:358
+    // ops.yaml:380
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:378
+    // ops.yaml:400
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:395
+    // ops.yaml:417
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:410
+    // ops.yaml:432
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:421
+    // ops.yaml:443
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:438
+    // ops.yaml:460
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:451
+    // ops.yaml:473
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:464
+    // ops.yaml:486
     std::span<const Row>(generated::softplus_stub::kRows),
-    // ops.yaml:475
+    // ops.yaml:497
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:487
+    // ops.yaml:509
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:501
+    // ops.yaml:523
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:515
+    // ops.yaml:537
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:526
+    // ops.yaml:548
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:539
+    // ops.yaml:561
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:552
+    // ops.yaml:574
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:566
+    // ops.yaml:588
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:577
+    // ops.yaml:599
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:591
+    // ops.yaml:613
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:602
+    // ops.yaml:624
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:616
+    // ops.yaml:638
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:633
+    // ops.yaml:655
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:646
+    // ops.yaml:668
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:659
+    // ops.yaml:681
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:672
+    // ops.yaml:694
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:686
+    // ops.yaml:708
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:699
+    // ops.yaml:721
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:712
+    // ops.yaml:734
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:725
+    // ops.yaml:747
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:736
+    // ops.yaml:758
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:748
+    // ops.yaml:770
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:761
+    // ops.yaml:783
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:775
+    // ops.yaml:797
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:786
+    // ops.yaml:808
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:799
+    // ops.yaml:821
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:810
+    // ops.yaml:832
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:822
+    // ops.yaml:844
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:833
+    // ops.yaml:855
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:845
+    // ops.yaml:867
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:856
+    // ops.yaml:878
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:868
+    // ops.yaml:890
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:879
+    // ops.yaml:901
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:891
+    // ops.yaml:913
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:902
+    // ops.yaml:924
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:914
+    // ops.yaml:936
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:925
+    // ops.yaml:947
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:937
+    // ops.yaml:959
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:948
+    // ops.yaml:970
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:960
+    // ops.yaml:982
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:971
+    // ops.yaml:993
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:983
+    // ops.yaml:1005
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:994
-    std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1006
-    std::span<const Row>(generated::tan_stub::kRows),
     // ops.yaml:1016
+    std::span<const Row>(generated::atan_grad_stub::kRows),
+    // ops.yaml:1028
+    std::span<const Row>(generated::tan_stub::kRows),
+    // ops.yaml:1038
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1027
+    // ops.yaml:1049
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1037
+    // ops.yaml:1059
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1048
+    // ops.yaml:1070
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1058
+    // ops.yaml:1080
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1069
+    // ops.yaml:1091
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1079
+    // ops.yaml:1101
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1090
+    // ops.yaml:1112
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1100
+    // ops.yaml:1122
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1111
+    // ops.yaml:1133
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1121
+    // ops.yaml:1143
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1132
+    // ops.yaml:1154
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1142
+    // ops.yaml:1164
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1155
+    // ops.yaml:1177
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1178
+    // ops.yaml:1200
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1196
+    // ops.yaml:1218
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1208
+    // ops.yaml:1230
     std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1221
+    // ops.yaml:1243
     std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1231
+    // ops.yaml:1253
     std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1247
+    // ops.yaml:1269
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1257
+    // ops.yaml:1279
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1271
+    // ops.yaml:1293
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1281
+    // ops.yaml:1303
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1295
+    // ops.yaml:1317
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1305
+    // ops.yaml:1327
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1319
+    // ops.yaml:1341
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1329
+    // ops.yaml:1351
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1342
-    std::span<const Row>(generated::where_stub::kRows),
     // ops.yaml:1364
+    std::span<const Row>(generated::where_stub::kRows),
+    // ops.yaml:1386
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1383
+    // ops.yaml:1405
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1403
+    // ops.yaml:1425
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1421
+    // ops.yaml:1447
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1433
+    // ops.yaml:1459
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1448
+    // ops.yaml:1476
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1460
+    // ops.yaml:1488
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1477
+    // ops.yaml:1507
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1489
+    // ops.yaml:1519
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1504
+    // ops.yaml:1536
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1521
+    // ops.yaml:1553
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1539
+    // ops.yaml:1571
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1550
+    // ops.yaml:1582
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1563
+    // ops.yaml:1595
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1574
+    // ops.yaml:1606
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1588
+    // ops.yaml:1620
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1600
+    // ops.yaml:1632
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1615
+    // ops.yaml:1647
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1631
+    // ops.yaml:1663
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1651
+    // ops.yaml:1683
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1666
+    // ops.yaml:1698
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1687
+    // ops.yaml:1719
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1716
+    // ops.yaml:1748
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1750
+    // ops.yaml:1785
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1769
+    // ops.yaml:1806
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1800
+    // ops.yaml:1842
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1831
+    // ops.yaml:1876
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1847
+    // ops.yaml:1893
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1870
+    // ops.yaml:1919
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1887
+    // ops.yaml:1937
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1901
+    // ops.yaml:1953
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1917
+    // ops.yaml:1970
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:1951
+    // ops.yaml:2007
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1983
+    // ops.yaml:2041
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2000
+    // ops.yaml:2059
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2017
+    // ops.yaml:2077
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2060
+    // ops.yaml:2122
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2089
+    // ops.yaml:2152
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2110
-    std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2136
-    std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2159
-    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
     // ops.yaml:2174
+    std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
+    // ops.yaml:2201
+    std::span<const Row>(generated::reduce_sum_stub::kRows),
+    // ops.yaml:2225
+    std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
+    // ops.yaml:2240
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2188
+    // ops.yaml:2255
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2200
-    std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2212
-    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2226
-    std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2238
-    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2253
-    std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
     // ops.yaml:2268
+    std::span<const Row>(generated::reduce_l1_stub::kRows),
+    // ops.yaml:2281
+    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
+    // ops.yaml:2295
+    std::span<const Row>(generated::reduce_l2_stub::kRows),
+    // ops.yaml:2308
+    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
+    // ops.yaml:2323
+    std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
+    // ops.yaml:2339
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2280
+    // ops.yaml:2351
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2324
+    // ops.yaml:2397
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2349
+    // ops.yaml:2423
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2388
+    // ops.yaml:2469
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2422
+    // ops.yaml:2505
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2458
+    // ops.yaml:2544
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2481
+    // ops.yaml:2568
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2502
+    // ops.yaml:2590
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2534
+    // ops.yaml:2625
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2565
+    // ops.yaml:2657
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2593
+    // ops.yaml:2686
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2614
+    // ops.yaml:2708
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2646
+    // ops.yaml:2741
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2672
+    // ops.yaml:2770
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2706
+    // ops.yaml:2805
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

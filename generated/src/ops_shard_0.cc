@@ -211,25 +211,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -238,7 +238,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -246,9 +246,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -256,9 +256,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -266,9 +266,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -276,9 +276,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -286,9 +286,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -296,9 +296,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -306,9 +306,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -316,13 +316,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sigmoid_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Sigmoid<float>(
     const Context& context,
@@ -332,7 +332,7 @@ Status Sigmoid<float>(
   return generated::sigmoid_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Sigmoid<double>(
     const Context& context,
@@ -342,7 +342,7 @@ Status Sigmoid<double>(
   return generated::sigmoid_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Sigmoid<MLFloat16>(
     const Context& context,
@@ -352,7 +352,7 @@ Status Sigmoid<MLFloat16>(
   return generated::sigmoid_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Sigmoid<BFloat16>(
     const Context& context,
@@ -513,25 +513,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -540,7 +540,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -548,9 +548,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -558,9 +558,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -568,9 +568,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -578,9 +578,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -588,9 +588,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -598,9 +598,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -608,9 +608,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -618,13 +618,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LeakyRelu<float>(
     const Context& context,
@@ -634,7 +634,7 @@ Status LeakyRelu<float>(
   return generated::leaky_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LeakyRelu<double>(
     const Context& context,
@@ -644,7 +644,7 @@ Status LeakyRelu<double>(
   return generated::leaky_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LeakyRelu<MLFloat16>(
     const Context& context,
@@ -654,7 +654,7 @@ Status LeakyRelu<MLFloat16>(
   return generated::leaky_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LeakyRelu<BFloat16>(
     const Context& context,
@@ -814,25 +814,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -841,7 +841,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -849,9 +849,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -859,9 +859,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -869,9 +869,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -879,9 +879,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -889,9 +889,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -899,9 +899,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -909,9 +909,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -919,13 +919,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status HardSwishGrad<float>(
     const Context& context,
@@ -935,7 +935,7 @@ Status HardSwishGrad<float>(
   return generated::hard_swish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status HardSwishGrad<double>(
     const Context& context,
@@ -945,7 +945,7 @@ Status HardSwishGrad<double>(
   return generated::hard_swish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status HardSwishGrad<MLFloat16>(
     const Context& context,
@@ -955,7 +955,7 @@ Status HardSwishGrad<MLFloat16>(
   return generated::hard_swish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status HardSwishGrad<BFloat16>(
     const Context& context,
@@ -1104,25 +1104,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1131,7 +1131,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1139,9 +1139,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1149,9 +1149,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1159,9 +1159,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1169,9 +1169,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1179,9 +1179,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1189,9 +1189,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1199,9 +1199,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1209,13 +1209,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::gelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Gelu<float>(
     const Context& context,
@@ -1225,7 +1225,7 @@ Status Gelu<float>(
   return generated::gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Gelu<double>(
     const Context& context,
@@ -1235,7 +1235,7 @@ Status Gelu<double>(
   return generated::gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Gelu<MLFloat16>(
     const Context& context,
@@ -1245,7 +1245,7 @@ Status Gelu<MLFloat16>(
   return generated::gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Gelu<BFloat16>(
     const Context& context,
@@ -1403,25 +1403,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1430,7 +1430,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1438,9 +1438,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1448,9 +1448,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1458,9 +1458,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1468,9 +1468,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1478,9 +1478,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1488,9 +1488,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1498,9 +1498,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1508,13 +1508,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status FastGeluGrad<float>(
     const Context& context,
@@ -1524,7 +1524,7 @@ Status FastGeluGrad<float>(
   return generated::fast_gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status FastGeluGrad<double>(
     const Context& context,
@@ -1534,7 +1534,7 @@ Status FastGeluGrad<double>(
   return generated::fast_gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status FastGeluGrad<MLFloat16>(
     const Context& context,
@@ -1544,7 +1544,7 @@ Status FastGeluGrad<MLFloat16>(
   return generated::fast_gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status FastGeluGrad<BFloat16>(
     const Context& context,
@@ -1705,25 +1705,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1732,7 +1732,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1740,9 +1740,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1750,9 +1750,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1760,9 +1760,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1770,9 +1770,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1780,9 +1780,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1790,9 +1790,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1800,9 +1800,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1810,13 +1810,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SinGrad<float>(
     const Context& context,
@@ -1826,7 +1826,7 @@ Status SinGrad<float>(
   return generated::sin_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SinGrad<double>(
     const Context& context,
@@ -1836,7 +1836,7 @@ Status SinGrad<double>(
   return generated::sin_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SinGrad<MLFloat16>(
     const Context& context,
@@ -1846,7 +1846,7 @@ Status SinGrad<MLFloat16>(
   return generated::sin_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SinGrad<BFloat16>(
     const Context& context,
@@ -2029,25 +2029,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2056,7 +2056,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2064,9 +2064,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2074,9 +2074,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2084,9 +2084,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2094,9 +2094,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2104,9 +2104,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2114,9 +2114,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2124,9 +2124,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2134,13 +2134,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BitmaskDropout<float>(
     const Context& context,
@@ -2150,7 +2150,7 @@ Status BitmaskDropout<float>(
   return generated::bitmask_dropout_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BitmaskDropout<double>(
     const Context& context,
@@ -2160,7 +2160,7 @@ Status BitmaskDropout<double>(
   return generated::bitmask_dropout_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BitmaskDropout<MLFloat16>(
     const Context& context,
@@ -2170,7 +2170,7 @@ Status BitmaskDropout<MLFloat16>(
   return generated::bitmask_dropout_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BitmaskDropout<BFloat16>(
     const Context& context,
@@ -2238,28 +2238,28 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: MaxPool, line 13 of the entry
+// ops.yaml: MaxPool, line 16 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[2]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: MaxPool, line 7 of the entry
+    // ops.yaml: MaxPool, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MaxPool, line 7 of the entry
+    // ops.yaml: MaxPool, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPool, line 12 of the entry
+    // ops.yaml: MaxPool, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: MaxPool, line 13 of the entry
+    // ops.yaml: MaxPool, line 16 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -2304,7 +2304,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: MaxPool, line 7 of the entry
+    // ops.yaml: MaxPool, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2314,14 +2314,14 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: MaxPool, line 9 of the entry
+    // ops.yaml: MaxPool, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *O]",
     },
-    // ops.yaml: MaxPool, line 10 of the entry
+    // ops.yaml: MaxPool, line 13 of the entry
     TensorSpec{
         .name = "Indices",
         .fixed_type = DataType::kInt64,
@@ -2347,7 +2347,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 7> kAttributes = {
-    // ops.yaml: MaxPool, line 15 of the entry
+    // ops.yaml: MaxPool, line 18 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -2357,7 +2357,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: MaxPool, line 16 of the entry
+    // ops.yaml: MaxPool, line 19 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -2367,7 +2367,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: MaxPool, line 17 of the entry
+    // ops.yaml: MaxPool, line 20 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -2377,7 +2377,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: MaxPool, line 18 of the entry
+    // ops.yaml: MaxPool, line 21 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -2387,7 +2387,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: MaxPool, line 19 of the entry
+    // ops.yaml: MaxPool, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -2396,7 +2396,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices4,
     },
-    // ops.yaml: MaxPool, line 20 of the entry
+    // ops.yaml: MaxPool, line 23 of the entry
     AttributeSpec{
         .name = "ceil_mode",
         .kind = AttributeKind::kBool,
@@ -2404,7 +2404,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: MaxPool, line 21 of the entry
+    // ops.yaml: MaxPool, line 24 of the entry
     AttributeSpec{
         .name = "storage_order",
         .kind = AttributeKind::kInt,
@@ -2477,25 +2477,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2504,7 +2504,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2513,9 +2513,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2524,9 +2524,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2535,9 +2535,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2546,9 +2546,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2557,9 +2557,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2568,9 +2568,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2579,9 +2579,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2590,13 +2590,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::max_pool_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MaxPool<float>(
     const Context& context,
@@ -2606,7 +2606,7 @@ Status MaxPool<float>(
   return generated::max_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MaxPool<double>(
     const Context& context,
@@ -2616,7 +2616,7 @@ Status MaxPool<double>(
   return generated::max_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MaxPool<MLFloat16>(
     const Context& context,
@@ -2626,7 +2626,7 @@ Status MaxPool<MLFloat16>(
   return generated::max_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MaxPool<BFloat16>(
     const Context& context,
@@ -2666,7 +2666,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 14 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -2674,7 +2674,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 15 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -2684,7 +2684,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 16 of the entry
+    // ops.yaml: Softmax, line 19 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -2713,7 +2713,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: Softmax, line 10 of the entry
+    // ops.yaml: Softmax, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2723,7 +2723,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: Softmax, line 12 of the entry
+    // ops.yaml: Softmax, line 15 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -2734,7 +2734,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: Softmax, line 18 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -2743,7 +2743,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: Softmax, line 19 of the entry
+    // ops.yaml: Softmax, line 22 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -2873,25 +2873,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2900,7 +2900,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2909,9 +2909,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2920,9 +2920,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2931,9 +2931,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2942,9 +2942,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2953,9 +2953,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2964,9 +2964,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2975,9 +2975,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2986,13 +2986,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softmax_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Softmax<float>(
     const Context& context,
@@ -3002,7 +3002,7 @@ Status Softmax<float>(
   return generated::softmax_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Softmax<double>(
     const Context& context,
@@ -3012,7 +3012,7 @@ Status Softmax<double>(
   return generated::softmax_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Softmax<MLFloat16>(
     const Context& context,
@@ -3022,7 +3022,7 @@ Status Softmax<MLFloat16>(
   return generated::softmax_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Softmax<BFloat16>(
     const Context& context,
@@ -3061,7 +3061,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3069,14 +3069,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -3140,7 +3140,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3258,25 +3258,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3285,7 +3285,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3293,9 +3293,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3303,9 +3303,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3313,9 +3313,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3323,9 +3323,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3333,9 +3333,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3343,9 +3343,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3353,9 +3353,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3363,13 +3363,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceL1Grad<float>(
     const Context& context,
@@ -3379,7 +3379,7 @@ Status ReduceL1Grad<float>(
   return generated::reduce_l1_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceL1Grad<double>(
     const Context& context,
@@ -3389,7 +3389,7 @@ Status ReduceL1Grad<double>(
   return generated::reduce_l1_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceL1Grad<MLFloat16>(
     const Context& context,
@@ -3399,7 +3399,7 @@ Status ReduceL1Grad<MLFloat16>(
   return generated::reduce_l1_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceL1Grad<BFloat16>(
     const Context& context,
@@ -3439,7 +3439,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3447,11 +3447,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3489,7 +3489,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 7 of the entry
+    // ops.yaml: ReduceMean, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3499,7 +3499,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 9 of the entry
+    // ops.yaml: ReduceMean, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3509,7 +3509,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3640,25 +3640,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3667,7 +3667,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3676,9 +3676,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3687,9 +3687,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3698,9 +3698,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3709,9 +3709,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3720,9 +3720,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3731,9 +3731,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3742,9 +3742,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3753,13 +3753,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceL2<float>(
     const Context& context,
@@ -3769,7 +3769,7 @@ Status ReduceL2<float>(
   return generated::reduce_l2_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceL2<double>(
     const Context& context,
@@ -3779,7 +3779,7 @@ Status ReduceL2<double>(
   return generated::reduce_l2_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceL2<MLFloat16>(
     const Context& context,
@@ -3789,7 +3789,7 @@ Status ReduceL2<MLFloat16>(
   return generated::reduce_l2_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceL2<BFloat16>(
     const Context& context,
@@ -3828,7 +3828,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3836,11 +3836,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3878,7 +3878,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 7 of the entry
+    // ops.yaml: ReduceMean, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3888,7 +3888,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 9 of the entry
+    // ops.yaml: ReduceMean, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3898,7 +3898,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -4029,25 +4029,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4056,7 +4056,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4065,9 +4065,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4076,9 +4076,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4087,9 +4087,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4098,9 +4098,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4109,9 +4109,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4120,9 +4120,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4131,9 +4131,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4142,13 +4142,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceLogSumExp<float>(
     const Context& context,
@@ -4158,7 +4158,7 @@ Status ReduceLogSumExp<float>(
   return generated::reduce_log_sum_exp_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceLogSumExp<double>(
     const Context& context,
@@ -4168,7 +4168,7 @@ Status ReduceLogSumExp<double>(
   return generated::reduce_log_sum_exp_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceLogSumExp<MLFloat16>(
     const Context& context,
@@ -4178,7 +4178,7 @@ Status ReduceLogSumExp<MLFloat16>(
   return generated::reduce_log_sum_exp_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceLogSumExp<BFloat16>(
     const Context& context,

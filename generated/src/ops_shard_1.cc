@@ -276,25 +276,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -303,7 +303,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -311,9 +311,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -321,9 +321,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -331,9 +331,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -341,9 +341,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -351,9 +351,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -361,9 +361,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -371,9 +371,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -381,13 +381,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SigmoidGrad<float>(
     const Context& context,
@@ -397,7 +397,7 @@ Status SigmoidGrad<float>(
   return generated::sigmoid_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SigmoidGrad<double>(
     const Context& context,
@@ -407,7 +407,7 @@ Status SigmoidGrad<double>(
   return generated::sigmoid_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SigmoidGrad<MLFloat16>(
     const Context& context,
@@ -417,7 +417,7 @@ Status SigmoidGrad<MLFloat16>(
   return generated::sigmoid_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SigmoidGrad<BFloat16>(
     const Context& context,
@@ -592,25 +592,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -619,7 +619,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -627,9 +627,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -637,9 +637,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -647,9 +647,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -657,9 +657,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -667,9 +667,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -677,9 +677,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -687,9 +687,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -697,13 +697,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::prelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status PRelu<float>(
     const Context& context,
@@ -713,7 +713,7 @@ Status PRelu<float>(
   return generated::prelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status PRelu<double>(
     const Context& context,
@@ -723,7 +723,7 @@ Status PRelu<double>(
   return generated::prelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status PRelu<MLFloat16>(
     const Context& context,
@@ -733,7 +733,7 @@ Status PRelu<MLFloat16>(
   return generated::prelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status PRelu<BFloat16>(
     const Context& context,
@@ -894,25 +894,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -921,7 +921,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -929,9 +929,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -939,9 +939,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -949,9 +949,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -959,9 +959,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -969,9 +969,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -979,9 +979,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -989,9 +989,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -999,13 +999,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReluGrad<float>(
     const Context& context,
@@ -1015,7 +1015,7 @@ Status ReluGrad<float>(
   return generated::relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReluGrad<double>(
     const Context& context,
@@ -1025,7 +1025,7 @@ Status ReluGrad<double>(
   return generated::relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReluGrad<MLFloat16>(
     const Context& context,
@@ -1035,7 +1035,7 @@ Status ReluGrad<MLFloat16>(
   return generated::relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReluGrad<BFloat16>(
     const Context& context,
@@ -1209,25 +1209,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1236,7 +1236,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1244,9 +1244,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1254,9 +1254,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1264,9 +1264,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1274,9 +1274,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1284,9 +1284,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1294,9 +1294,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1304,9 +1304,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1314,13 +1314,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status EluGrad<float>(
     const Context& context,
@@ -1330,7 +1330,7 @@ Status EluGrad<float>(
   return generated::elu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status EluGrad<double>(
     const Context& context,
@@ -1340,7 +1340,7 @@ Status EluGrad<double>(
   return generated::elu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status EluGrad<MLFloat16>(
     const Context& context,
@@ -1350,7 +1350,7 @@ Status EluGrad<MLFloat16>(
   return generated::elu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status EluGrad<BFloat16>(
     const Context& context,
@@ -1534,25 +1534,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1561,7 +1561,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1569,9 +1569,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1579,9 +1579,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1589,9 +1589,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1599,9 +1599,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1609,9 +1609,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1619,9 +1619,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1629,9 +1629,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1639,13 +1639,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ClipGrad<float>(
     const Context& context,
@@ -1655,7 +1655,7 @@ Status ClipGrad<float>(
   return generated::clip_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ClipGrad<double>(
     const Context& context,
@@ -1665,7 +1665,7 @@ Status ClipGrad<double>(
   return generated::clip_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ClipGrad<MLFloat16>(
     const Context& context,
@@ -1675,7 +1675,7 @@ Status ClipGrad<MLFloat16>(
   return generated::clip_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ClipGrad<BFloat16>(
     const Context& context,
@@ -1837,25 +1837,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1864,7 +1864,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1872,9 +1872,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1882,9 +1882,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1892,9 +1892,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1902,9 +1902,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1912,9 +1912,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1922,9 +1922,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1932,9 +1932,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1942,13 +1942,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status QuickGelu<float>(
     const Context& context,
@@ -1958,7 +1958,7 @@ Status QuickGelu<float>(
   return generated::quick_gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status QuickGelu<double>(
     const Context& context,
@@ -1968,7 +1968,7 @@ Status QuickGelu<double>(
   return generated::quick_gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status QuickGelu<MLFloat16>(
     const Context& context,
@@ -1978,7 +1978,7 @@ Status QuickGelu<MLFloat16>(
   return generated::quick_gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status QuickGelu<BFloat16>(
     const Context& context,
@@ -2151,25 +2151,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2178,7 +2178,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2186,9 +2186,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2196,9 +2196,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2206,9 +2206,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2216,9 +2216,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2226,9 +2226,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2236,9 +2236,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2246,9 +2246,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2256,13 +2256,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status QuickGeluGrad<float>(
     const Context& context,
@@ -2272,7 +2272,7 @@ Status QuickGeluGrad<float>(
   return generated::quick_gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status QuickGeluGrad<double>(
     const Context& context,
@@ -2282,7 +2282,7 @@ Status QuickGeluGrad<double>(
   return generated::quick_gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status QuickGeluGrad<MLFloat16>(
     const Context& context,
@@ -2292,7 +2292,7 @@ Status QuickGeluGrad<MLFloat16>(
   return generated::quick_gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status QuickGeluGrad<BFloat16>(
     const Context& context,
@@ -2441,25 +2441,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2468,7 +2468,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2476,9 +2476,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2486,9 +2486,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2496,9 +2496,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2506,9 +2506,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2516,9 +2516,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2526,9 +2526,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2536,9 +2536,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2546,13 +2546,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mish_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Mish<float>(
     const Context& context,
@@ -2562,7 +2562,7 @@ Status Mish<float>(
   return generated::mish_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Mish<double>(
     const Context& context,
@@ -2572,7 +2572,7 @@ Status Mish<double>(
   return generated::mish_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Mish<MLFloat16>(
     const Context& context,
@@ -2582,7 +2582,7 @@ Status Mish<MLFloat16>(
   return generated::mish_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Mish<BFloat16>(
     const Context& context,
@@ -2740,25 +2740,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2767,7 +2767,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2775,9 +2775,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2785,9 +2785,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2795,9 +2795,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2805,9 +2805,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2815,9 +2815,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2825,9 +2825,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2835,9 +2835,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2845,13 +2845,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ErfGrad<float>(
     const Context& context,
@@ -2861,7 +2861,7 @@ Status ErfGrad<float>(
   return generated::erf_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ErfGrad<double>(
     const Context& context,
@@ -2871,7 +2871,7 @@ Status ErfGrad<double>(
   return generated::erf_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ErfGrad<MLFloat16>(
     const Context& context,
@@ -2881,7 +2881,7 @@ Status ErfGrad<MLFloat16>(
   return generated::erf_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ErfGrad<BFloat16>(
     const Context& context,
@@ -3042,25 +3042,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3069,7 +3069,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3077,9 +3077,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3087,9 +3087,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3097,9 +3097,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3107,9 +3107,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3117,9 +3117,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3127,9 +3127,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3137,9 +3137,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3147,13 +3147,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LogGrad<float>(
     const Context& context,
@@ -3163,7 +3163,7 @@ Status LogGrad<float>(
   return generated::log_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LogGrad<double>(
     const Context& context,
@@ -3173,7 +3173,7 @@ Status LogGrad<double>(
   return generated::log_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LogGrad<MLFloat16>(
     const Context& context,
@@ -3183,7 +3183,7 @@ Status LogGrad<MLFloat16>(
   return generated::log_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LogGrad<BFloat16>(
     const Context& context,
@@ -3332,25 +3332,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3359,7 +3359,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3367,9 +3367,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3377,9 +3377,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3387,9 +3387,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3397,9 +3397,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3407,9 +3407,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3417,9 +3417,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3427,9 +3427,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3437,13 +3437,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::atan_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Atan<float>(
     const Context& context,
@@ -3453,7 +3453,7 @@ Status Atan<float>(
   return generated::atan_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Atan<double>(
     const Context& context,
@@ -3463,7 +3463,7 @@ Status Atan<double>(
   return generated::atan_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Atan<MLFloat16>(
     const Context& context,
@@ -3473,7 +3473,7 @@ Status Atan<MLFloat16>(
   return generated::atan_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Atan<BFloat16>(
     const Context& context,
@@ -3631,25 +3631,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3658,7 +3658,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3666,9 +3666,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3676,9 +3676,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3686,9 +3686,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3696,9 +3696,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3706,9 +3706,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3716,9 +3716,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3726,9 +3726,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3736,13 +3736,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AtanGrad<float>(
     const Context& context,
@@ -3752,7 +3752,7 @@ Status AtanGrad<float>(
   return generated::atan_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AtanGrad<double>(
     const Context& context,
@@ -3762,7 +3762,7 @@ Status AtanGrad<double>(
   return generated::atan_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AtanGrad<MLFloat16>(
     const Context& context,
@@ -3772,7 +3772,7 @@ Status AtanGrad<MLFloat16>(
   return generated::atan_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AtanGrad<BFloat16>(
     const Context& context,
@@ -3933,25 +3933,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3960,7 +3960,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3968,9 +3968,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3978,9 +3978,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3988,9 +3988,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3998,9 +3998,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4008,9 +4008,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4018,9 +4018,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4028,9 +4028,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4038,13 +4038,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AsinGrad<float>(
     const Context& context,
@@ -4054,7 +4054,7 @@ Status AsinGrad<float>(
   return generated::asin_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AsinGrad<double>(
     const Context& context,
@@ -4064,7 +4064,7 @@ Status AsinGrad<double>(
   return generated::asin_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AsinGrad<MLFloat16>(
     const Context& context,
@@ -4074,7 +4074,7 @@ Status AsinGrad<MLFloat16>(
   return generated::asin_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AsinGrad<BFloat16>(
     const Context& context,
@@ -4223,25 +4223,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4250,7 +4250,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4258,9 +4258,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4268,9 +4268,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4278,9 +4278,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4288,9 +4288,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4298,9 +4298,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4308,9 +4308,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4318,9 +4318,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4328,13 +4328,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sinh_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Sinh<float>(
     const Context& context,
@@ -4344,7 +4344,7 @@ Status Sinh<float>(
   return generated::sinh_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Sinh<double>(
     const Context& context,
@@ -4354,7 +4354,7 @@ Status Sinh<double>(
   return generated::sinh_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Sinh<MLFloat16>(
     const Context& context,
@@ -4364,7 +4364,7 @@ Status Sinh<MLFloat16>(
   return generated::sinh_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Sinh<BFloat16>(
     const Context& context,
@@ -4522,25 +4522,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4549,7 +4549,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4557,9 +4557,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4567,9 +4567,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4577,9 +4577,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4587,9 +4587,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4597,9 +4597,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4607,9 +4607,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4617,9 +4617,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4627,13 +4627,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status CoshGrad<float>(
     const Context& context,
@@ -4643,7 +4643,7 @@ Status CoshGrad<float>(
   return generated::cosh_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status CoshGrad<double>(
     const Context& context,
@@ -4653,7 +4653,7 @@ Status CoshGrad<double>(
   return generated::cosh_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status CoshGrad<MLFloat16>(
     const Context& context,
@@ -4663,7 +4663,7 @@ Status CoshGrad<MLFloat16>(
   return generated::cosh_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status CoshGrad<BFloat16>(
     const Context& context,
@@ -4812,25 +4812,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4839,7 +4839,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4847,9 +4847,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4857,9 +4857,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4867,9 +4867,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4877,9 +4877,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4887,9 +4887,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4897,9 +4897,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4907,9 +4907,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4917,13 +4917,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::expm1_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Expm1<float>(
     const Context& context,
@@ -4933,7 +4933,7 @@ Status Expm1<float>(
   return generated::expm1_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Expm1<double>(
     const Context& context,
@@ -4943,7 +4943,7 @@ Status Expm1<double>(
   return generated::expm1_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Expm1<MLFloat16>(
     const Context& context,
@@ -4953,7 +4953,7 @@ Status Expm1<MLFloat16>(
   return generated::expm1_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Expm1<BFloat16>(
     const Context& context,
@@ -5147,25 +5147,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5174,7 +5174,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5182,9 +5182,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5192,9 +5192,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5202,9 +5202,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5212,9 +5212,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5222,9 +5222,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5232,9 +5232,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5242,9 +5242,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5252,13 +5252,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::div_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Div<float>(
     const Context& context,
@@ -5268,7 +5268,7 @@ Status Div<float>(
   return generated::div_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Div<double>(
     const Context& context,
@@ -5278,7 +5278,7 @@ Status Div<double>(
   return generated::div_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Div<MLFloat16>(
     const Context& context,
@@ -5288,7 +5288,7 @@ Status Div<MLFloat16>(
   return generated::div_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Div<BFloat16>(
     const Context& context,
@@ -5481,25 +5481,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5508,7 +5508,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5516,9 +5516,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5526,9 +5526,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5536,9 +5536,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5546,9 +5546,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5556,9 +5556,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5566,9 +5566,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5576,9 +5576,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5586,13 +5586,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::max_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Max<float>(
     const Context& context,
@@ -5602,7 +5602,7 @@ Status Max<float>(
   return generated::max_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Max<double>(
     const Context& context,
@@ -5612,7 +5612,7 @@ Status Max<double>(
   return generated::max_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Max<MLFloat16>(
     const Context& context,
@@ -5622,7 +5622,7 @@ Status Max<MLFloat16>(
   return generated::max_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Max<BFloat16>(
     const Context& context,
@@ -5692,21 +5692,21 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: MaxPool, line 13 of the entry
+// ops.yaml: MaxPool, line 16 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: MaxPoolXYGrad, line 8 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MaxPoolXYGrad, line 8 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPool, line 13 of the entry
+    // ops.yaml: MaxPool, line 16 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -5716,7 +5716,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "pool::PooledSpatial(D)",
     },
-    // ops.yaml: MaxPool, line 12 of the entry
+    // ops.yaml: MaxPool, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -5758,7 +5758,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: MaxPoolXYGrad, line 8 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 10 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5766,14 +5766,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, C, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: MaxPoolXYGrad, line 9 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: MaxPoolXYGrad, line 10 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -5783,7 +5783,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MaxPoolXYGrad, line 12 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -5809,7 +5809,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 7> kAttributes = {
-    // ops.yaml: MaxPool, line 15 of the entry
+    // ops.yaml: MaxPool, line 18 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -5819,7 +5819,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 16 of the entry
+    // ops.yaml: MaxPool, line 19 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -5829,7 +5829,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 17 of the entry
+    // ops.yaml: MaxPool, line 20 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -5839,7 +5839,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 2,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 18 of the entry
+    // ops.yaml: MaxPool, line 21 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -5849,7 +5849,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 19 of the entry
+    // ops.yaml: MaxPool, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -5858,7 +5858,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices4,
     },
-    // ops.yaml: MaxPool, line 20 of the entry
+    // ops.yaml: MaxPool, line 23 of the entry
     AttributeSpec{
         .name = "ceil_mode",
         .kind = AttributeKind::kBool,
@@ -5866,7 +5866,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: MaxPoolXYGrad, line 16 of the entry
+    // ops.yaml: MaxPoolXYGrad, line 18 of the entry
     AttributeSpec{
         .name = "storage_order",
         .kind = AttributeKind::kInt,
@@ -5942,25 +5942,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5969,7 +5969,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5978,9 +5978,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5989,9 +5989,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6000,9 +6000,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6011,9 +6011,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6022,9 +6022,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6033,9 +6033,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6044,9 +6044,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6055,13 +6055,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MaxPoolXYGrad<float>(
     const Context& context,
@@ -6071,7 +6071,7 @@ Status MaxPoolXYGrad<float>(
   return generated::max_pool_xy_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MaxPoolXYGrad<double>(
     const Context& context,
@@ -6081,7 +6081,7 @@ Status MaxPoolXYGrad<double>(
   return generated::max_pool_xy_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MaxPoolXYGrad<MLFloat16>(
     const Context& context,
@@ -6091,7 +6091,7 @@ Status MaxPoolXYGrad<MLFloat16>(
   return generated::max_pool_xy_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MaxPoolXYGrad<BFloat16>(
     const Context& context,
@@ -6154,21 +6154,21 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: GlobalMaxPool, line 12 of the entry
+// ops.yaml: GlobalMaxPool, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    // ops.yaml: GlobalMaxPool, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -6178,7 +6178,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "pool::GlobalSpatial(D)",
     },
-    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    // ops.yaml: GlobalMaxPool, line 14 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6220,7 +6220,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+    // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6228,7 +6228,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[N, C, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
+    // ops.yaml: GlobalAveragePoolGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -6239,7 +6239,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: GlobalAveragePoolGrad, line 11 of the entry
+    // ops.yaml: GlobalAveragePoolGrad, line 12 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6314,25 +6314,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6341,7 +6341,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6350,9 +6350,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6361,9 +6361,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6372,9 +6372,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6383,9 +6383,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6394,9 +6394,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6405,9 +6405,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6416,9 +6416,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6427,13 +6427,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GlobalAveragePoolGrad<float>(
     const Context& context,
@@ -6444,7 +6444,7 @@ Status GlobalAveragePoolGrad<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GlobalAveragePoolGrad<double>(
     const Context& context,
@@ -6455,7 +6455,7 @@ Status GlobalAveragePoolGrad<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GlobalAveragePoolGrad<MLFloat16>(
     const Context& context,
@@ -6466,7 +6466,7 @@ Status GlobalAveragePoolGrad<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GlobalAveragePoolGrad<BFloat16>(
     const Context& context,
@@ -6507,7 +6507,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 14 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6515,7 +6515,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 15 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -6525,7 +6525,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 16 of the entry
+    // ops.yaml: Softmax, line 19 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -6554,7 +6554,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: SoftmaxGrad, line 9 of the entry
+    // ops.yaml: SoftmaxGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6562,7 +6562,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, *A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxGrad, line 10 of the entry
+    // ops.yaml: SoftmaxGrad, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -6572,7 +6572,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxGrad, line 12 of the entry
+    // ops.yaml: SoftmaxGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6584,7 +6584,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxGrad, line 15 of the entry
+    // ops.yaml: SoftmaxGrad, line 17 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6593,7 +6593,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 1,
     },
-    // ops.yaml: SoftmaxGrad, line 16 of the entry
+    // ops.yaml: SoftmaxGrad, line 18 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -6728,25 +6728,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6755,7 +6755,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6764,9 +6764,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6775,9 +6775,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6786,9 +6786,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6797,9 +6797,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6808,9 +6808,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6819,9 +6819,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6830,9 +6830,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6841,13 +6841,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SoftmaxGrad<float>(
     const Context& context,
@@ -6857,7 +6857,7 @@ Status SoftmaxGrad<float>(
   return generated::softmax_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SoftmaxGrad<double>(
     const Context& context,
@@ -6867,7 +6867,7 @@ Status SoftmaxGrad<double>(
   return generated::softmax_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SoftmaxGrad<MLFloat16>(
     const Context& context,
@@ -6877,7 +6877,7 @@ Status SoftmaxGrad<MLFloat16>(
   return generated::softmax_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SoftmaxGrad<BFloat16>(
     const Context& context,
@@ -6921,7 +6921,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: LayerNormalization, line 20 of the entry
+    // ops.yaml: LayerNormalization, line 22 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -6929,7 +6929,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: LayerNormalization, line 21 of the entry
+    // ops.yaml: LayerNormalization, line 23 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -6967,21 +6967,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: LayerNormalization, line 12 of the entry
+    // ops.yaml: LayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalization, line 13 of the entry
+    // ops.yaml: LayerNormalization, line 15 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: LayerNormalization, line 14 of the entry
+    // ops.yaml: LayerNormalization, line 16 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
@@ -6992,14 +6992,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: LayerNormalization, line 16 of the entry
+    // ops.yaml: LayerNormalization, line 18 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalization, line 17 of the entry
+    // ops.yaml: LayerNormalization, line 19 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
@@ -7007,7 +7007,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: LayerNormalization, line 18 of the entry
+    // ops.yaml: LayerNormalization, line 20 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -7018,7 +7018,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 23 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7027,7 +7027,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 24 of the entry
+    // ops.yaml: LayerNormalization, line 26 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -7179,7 +7179,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7189,7 +7189,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -7199,7 +7199,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -7209,7 +7209,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7219,7 +7219,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -7229,7 +7229,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -7239,7 +7239,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -7249,7 +7249,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -7259,7 +7259,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -7272,55 +7272,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7330,8 +7286,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7341,8 +7297,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7352,8 +7308,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7363,8 +7319,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7374,8 +7330,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7385,8 +7341,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7396,8 +7352,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7407,8 +7363,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7418,8 +7374,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7429,8 +7385,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7440,8 +7396,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7451,8 +7407,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7462,19 +7418,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status LayerNormalization<float, float, float>(
     const Context& context,
@@ -7484,7 +7484,7 @@ Status LayerNormalization<float, float, float>(
   return generated::layer_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status LayerNormalization<double, double, double>(
     const Context& context,
@@ -7494,7 +7494,7 @@ Status LayerNormalization<double, double, double>(
   return generated::layer_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status LayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -7504,7 +7504,7 @@ Status LayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::layer_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status LayerNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -7514,7 +7514,7 @@ Status LayerNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::layer_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status LayerNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -7524,7 +7524,7 @@ Status LayerNormalization<MLFloat16, float, float>(
   return generated::layer_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status LayerNormalization<BFloat16, float, float>(
     const Context& context,
@@ -7534,7 +7534,7 @@ Status LayerNormalization<BFloat16, float, float>(
   return generated::layer_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status LayerNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -7544,7 +7544,7 @@ Status LayerNormalization<MLFloat16, MLFloat16, float>(
   return generated::layer_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status LayerNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -7554,7 +7554,7 @@ Status LayerNormalization<BFloat16, BFloat16, float>(
   return generated::layer_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status LayerNormalization<float, MLFloat16, float>(
     const Context& context,
@@ -7600,18 +7600,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7654,7 +7654,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7662,35 +7662,35 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape_text = "[N, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 19 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -7701,7 +7701,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 21 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -7713,7 +7713,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -7879,7 +7879,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -7889,7 +7889,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kFloat,
@@ -7899,7 +7899,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kDouble,
@@ -7909,7 +7909,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kDouble,
@@ -7919,7 +7919,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -7929,7 +7929,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -7939,7 +7939,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kFloat,
@@ -7949,7 +7949,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kFloat,
@@ -7962,55 +7962,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8020,8 +7976,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8031,8 +7987,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8042,8 +7998,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8053,8 +8009,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8064,8 +8020,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8075,8 +8031,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8086,8 +8042,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8097,8 +8053,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8108,8 +8064,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8119,8 +8075,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8130,19 +8086,63 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 35,
+        .line_offset = 37,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
     const Context& context,
@@ -8153,7 +8153,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
     const Context& context,
@@ -8164,7 +8164,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
     const Context& context,
@@ -8175,7 +8175,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
     const Context& context,
@@ -8186,7 +8186,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
     const Context& context,
@@ -8197,7 +8197,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
     const Context& context,
@@ -8208,7 +8208,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
     const Context& context,
@@ -8219,7 +8219,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t>(
     const Context& context,
@@ -8263,7 +8263,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -8271,11 +8271,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -8301,7 +8301,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LpNormalizationGrad, line 13 of the entry
+    // ops.yaml: LpNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -8309,7 +8309,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LpNormalizationGrad, line 14 of the entry
+    // ops.yaml: LpNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -8319,7 +8319,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LpNormalizationGrad, line 16 of the entry
+    // ops.yaml: LpNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -8331,7 +8331,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -8340,7 +8340,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 1,
     },
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     AttributeSpec{
         .name = "p",
         .kind = AttributeKind::kInt,
@@ -8479,25 +8479,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8506,7 +8506,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -8515,9 +8515,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -8526,9 +8526,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -8537,9 +8537,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -8548,9 +8548,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -8559,9 +8559,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -8570,9 +8570,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -8581,9 +8581,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -8592,13 +8592,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LpNormalizationGrad<float>(
     const Context& context,
@@ -8608,7 +8608,7 @@ Status LpNormalizationGrad<float>(
   return generated::lp_normalization_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LpNormalizationGrad<double>(
     const Context& context,
@@ -8618,7 +8618,7 @@ Status LpNormalizationGrad<double>(
   return generated::lp_normalization_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LpNormalizationGrad<MLFloat16>(
     const Context& context,
@@ -8628,7 +8628,7 @@ Status LpNormalizationGrad<MLFloat16>(
   return generated::lp_normalization_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LpNormalizationGrad<BFloat16>(
     const Context& context,
@@ -8672,23 +8672,23 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GroupNormalization, line 20 of the entry
+    // ops.yaml: GroupNormalization, line 21 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GroupNormalization, line 21 of the entry
+    // ops.yaml: GroupNormalization, line 22 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 0,
     },
-    // ops.yaml: GroupNormalization, line 23 of the entry
+    // ops.yaml: GroupNormalization, line 24 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 5,
     },
-    // ops.yaml: GroupNormalization, line 22 of the entry
+    // ops.yaml: GroupNormalization, line 23 of the entry
     SymbolSpec{
         .name = "G",
         .given_by = 0,
@@ -8732,21 +8732,21 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: GroupNormalization, line 12 of the entry
+    // ops.yaml: GroupNormalization, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: GroupNormalization, line 13 of the entry
+    // ops.yaml: GroupNormalization, line 14 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: GroupNormalization, line 14 of the entry
+    // ops.yaml: GroupNormalization, line 15 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 1,
@@ -8756,7 +8756,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: GroupNormalization, line 16 of the entry
+    // ops.yaml: GroupNormalization, line 17 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -8764,7 +8764,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
     },
-    // ops.yaml: GroupNormalization, line 17 of the entry
+    // ops.yaml: GroupNormalization, line 18 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
@@ -8772,7 +8772,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[N, G]",
     },
-    // ops.yaml: GroupNormalization, line 18 of the entry
+    // ops.yaml: GroupNormalization, line 19 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -8783,7 +8783,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: GroupNormalization, line 25 of the entry
+    // ops.yaml: GroupNormalization, line 26 of the entry
     AttributeSpec{
         .name = "num_groups",
         .kind = AttributeKind::kInt,
@@ -8791,7 +8791,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: GroupNormalization, line 26 of the entry
+    // ops.yaml: GroupNormalization, line 27 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -8967,7 +8967,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8977,7 +8977,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8987,7 +8987,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8997,7 +8997,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -9007,7 +9007,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -9017,7 +9017,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -9027,7 +9027,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -9037,7 +9037,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -9047,7 +9047,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -9060,55 +9060,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9118,8 +9074,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9129,8 +9085,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9140,8 +9096,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9151,8 +9107,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9162,8 +9118,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9173,8 +9129,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9184,8 +9140,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9195,8 +9151,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9206,8 +9162,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9217,8 +9173,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9228,8 +9184,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -9239,8 +9195,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -9250,19 +9206,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status GroupNormalization<float, float, float>(
     const Context& context,
@@ -9272,7 +9272,7 @@ Status GroupNormalization<float, float, float>(
   return generated::group_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status GroupNormalization<double, double, double>(
     const Context& context,
@@ -9282,7 +9282,7 @@ Status GroupNormalization<double, double, double>(
   return generated::group_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status GroupNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -9292,7 +9292,7 @@ Status GroupNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::group_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status GroupNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -9302,7 +9302,7 @@ Status GroupNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::group_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status GroupNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -9312,7 +9312,7 @@ Status GroupNormalization<MLFloat16, float, float>(
   return generated::group_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status GroupNormalization<BFloat16, float, float>(
     const Context& context,
@@ -9322,7 +9322,7 @@ Status GroupNormalization<BFloat16, float, float>(
   return generated::group_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status GroupNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -9332,7 +9332,7 @@ Status GroupNormalization<MLFloat16, MLFloat16, float>(
   return generated::group_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status GroupNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -9342,7 +9342,7 @@ Status GroupNormalization<BFloat16, BFloat16, float>(
   return generated::group_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status GroupNormalization<float, MLFloat16, float>(
     const Context& context,

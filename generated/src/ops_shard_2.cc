@@ -159,19 +159,19 @@ using Given = ::gradsmith::BatchNormalizationAttributes;
 using Kernel = ::gradsmith::batch_norm::BatchNormalization;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: BatchNormalization, line 3 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
+    "ops.yaml: BatchNormalization, line 4 of the entry: there is no kernel batch_norm::BatchNormalization; expected struct BatchNormalization in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "X [N, C, *D], scale [C], B [C], running_mean [C], running_var [C], Y [N, C, *D], saved_mean [C], saved_inv_std [C], running_mean in_place_of running_mean, running_var in_place_of running_var",
-    "ops.yaml: BatchNormalization, line 3 of the entry: kShapes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalization, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes ==
         "X T, Y T, scale T1, B T1, running_mean T2, running_var T2, saved_mean T2, saved_inv_std T2",
-    "ops.yaml: BatchNormalization, line 3 of the entry: kTypes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalization, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
-    "ops.yaml: BatchNormalization, line 3 of the entry: kLimits of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalization, line 4 of the entry: kLimits of kernel batch_norm::BatchNormalization is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -191,15 +191,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalization, line 18 of the entry
+    // ops.yaml: BatchNormalization, line 23 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -233,35 +233,35 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 7 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 8 of the entry
+    // ops.yaml: BatchNormalization, line 13 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 9 of the entry
+    // ops.yaml: BatchNormalization, line 14 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 10 of the entry
+    // ops.yaml: BatchNormalization, line 15 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -271,14 +271,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 5> kOutputs = {
-    // ops.yaml: BatchNormalization, line 12 of the entry
+    // ops.yaml: BatchNormalization, line 17 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 13 of the entry
+    // ops.yaml: BatchNormalization, line 18 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
@@ -287,7 +287,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 3,
     },
-    // ops.yaml: BatchNormalization, line 14 of the entry
+    // ops.yaml: BatchNormalization, line 19 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -296,7 +296,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 4,
     },
-    // ops.yaml: BatchNormalization, line 15 of the entry
+    // ops.yaml: BatchNormalization, line 20 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
@@ -304,7 +304,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 16 of the entry
+    // ops.yaml: BatchNormalization, line 21 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -315,7 +315,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: BatchNormalization, line 20 of the entry
+    // ops.yaml: BatchNormalization, line 25 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -323,7 +323,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: BatchNormalization, line 21 of the entry
+    // ops.yaml: BatchNormalization, line 26 of the entry
     AttributeSpec{
         .name = "momentum",
         .kind = AttributeKind::kFloat,
@@ -417,7 +417,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -427,7 +427,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -437,7 +437,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -447,7 +447,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -457,7 +457,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -467,7 +467,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -477,7 +477,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -487,7 +487,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -500,111 +500,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -613,8 +513,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -623,8 +523,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -633,8 +533,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -643,8 +543,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -653,18 +553,118 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 34,
     },
 };
 
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 template <>
 Status BatchNormalization<float, float, float>(
     const Context& context,
@@ -674,7 +674,7 @@ Status BatchNormalization<float, float, float>(
   return generated::batch_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalization<double, double, double>(
     const Context& context,
@@ -684,7 +684,7 @@ Status BatchNormalization<double, double, double>(
   return generated::batch_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -694,7 +694,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::batch_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -704,7 +704,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, float>(
   return generated::batch_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -714,7 +714,7 @@ Status BatchNormalization<MLFloat16, float, float>(
   return generated::batch_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -724,7 +724,7 @@ Status BatchNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::batch_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -734,7 +734,7 @@ Status BatchNormalization<BFloat16, BFloat16, float>(
   return generated::batch_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalization<BFloat16, float, float>(
     const Context& context,
@@ -778,22 +778,22 @@ using Given = ::gradsmith::BatchNormalizationGradAttributes;
 using Kernel = ::gradsmith::batch_norm::BatchNormalizationGrad;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
+    "ops.yaml: BatchNormalizationGrad, line 5 of the entry: there is no kernel batch_norm::BatchNormalizationGrad; expected struct BatchNormalizationGrad in batch_norm/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "dY [N, C, *D], X [N, C, *D], scale [C], saved_mean [C], saved_inv_std [C], dX [N, C, *D], dScale [C], dBias [C]",
-    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kShapes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalizationGrad, line 5 of the entry: kShapes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes ==
         "dY T, X T, dX T, scale T1, dScale T1, dBias T1, saved_mean T2, saved_inv_std T2",
-    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kTypes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalizationGrad, line 5 of the entry: kTypes of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits == "D length [0, 3], epsilon min 0, momentum min 0 max 1",
-    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kLimits of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalizationGrad, line 5 of the entry: kLimits of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "BatchNormalization, dY of Y, dX of X, dScale of scale, dBias of B",
-    "ops.yaml: BatchNormalizationGrad, line 4 of the entry: kGradientOf of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: BatchNormalizationGrad, line 5 of the entry: kGradientOf of kernel batch_norm::BatchNormalizationGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 3> kTypeParameters = {
     // 0
@@ -812,15 +812,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalizationGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalizationGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationGrad, line 17 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 19 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -854,7 +854,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalizationGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -862,28 +862,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BatchNormalizationGrad, line 8 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 11 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 11 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -893,7 +893,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: BatchNormalizationGrad, line 13 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -902,7 +902,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: BatchNormalizationGrad, line 14 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -911,7 +911,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: BatchNormalizationGrad, line 15 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -923,7 +923,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: BatchNormalizationGrad, line 19 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 21 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -1011,7 +1011,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -1021,7 +1021,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -1031,7 +1031,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1041,7 +1041,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1051,7 +1051,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1061,7 +1061,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1071,7 +1071,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1081,7 +1081,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1094,111 +1094,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1207,8 +1107,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1217,8 +1117,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1227,8 +1127,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1237,8 +1137,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1247,18 +1147,118 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 34,
     },
 };
 
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 template <>
 Status BatchNormalizationGrad<float, float, float>(
     const Context& context,
@@ -1269,7 +1269,7 @@ Status BatchNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationGrad<double, double, double>(
     const Context& context,
@@ -1280,7 +1280,7 @@ Status BatchNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1291,7 +1291,7 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1302,7 +1302,7 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -1313,7 +1313,7 @@ Status BatchNormalizationGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1324,7 +1324,7 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1335,7 +1335,7 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, float, float>(
     const Context& context,
@@ -1412,15 +1412,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 18 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 19 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -1454,7 +1454,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: BatchNormalizationReluGrad, line 7 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1462,35 +1462,35 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 13 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -1500,7 +1500,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1509,7 +1509,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -1518,7 +1518,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -1530,7 +1530,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: BatchNormalizationReluGrad, line 20 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 21 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -1621,7 +1621,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -1631,7 +1631,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -1641,7 +1641,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1651,7 +1651,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1661,7 +1661,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1671,7 +1671,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1681,7 +1681,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1691,7 +1691,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1704,111 +1704,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1817,8 +1717,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1827,8 +1727,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1837,8 +1737,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1847,8 +1747,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1857,18 +1757,118 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 34,
     },
 };
 
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 template <>
 Status BatchNormalizationReluGrad<float, float, float>(
     const Context& context,
@@ -1879,7 +1879,7 @@ Status BatchNormalizationReluGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationReluGrad<double, double, double>(
     const Context& context,
@@ -1890,7 +1890,7 @@ Status BatchNormalizationReluGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1901,7 +1901,7 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1912,7 +1912,7 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, float, float>(
     const Context& context,
@@ -1923,7 +1923,7 @@ Status BatchNormalizationReluGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1934,7 +1934,7 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1945,7 +1945,7 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, float, float>(
     const Context& context,
@@ -2114,25 +2114,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2141,7 +2141,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2149,9 +2149,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2159,9 +2159,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2169,9 +2169,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2179,9 +2179,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2189,9 +2189,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2199,9 +2199,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2209,9 +2209,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2219,13 +2219,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::elu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Elu<float>(
     const Context& context,
@@ -2235,7 +2235,7 @@ Status Elu<float>(
   return generated::elu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Elu<double>(
     const Context& context,
@@ -2245,7 +2245,7 @@ Status Elu<double>(
   return generated::elu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Elu<MLFloat16>(
     const Context& context,
@@ -2255,7 +2255,7 @@ Status Elu<MLFloat16>(
   return generated::elu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Elu<BFloat16>(
     const Context& context,
@@ -2401,25 +2401,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2428,7 +2428,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2436,9 +2436,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2446,9 +2446,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2456,9 +2456,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2466,9 +2466,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2476,9 +2476,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2486,9 +2486,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2496,9 +2496,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2506,13 +2506,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status HardSwish<float>(
     const Context& context,
@@ -2522,7 +2522,7 @@ Status HardSwish<float>(
   return generated::hard_swish_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status HardSwish<double>(
     const Context& context,
@@ -2532,7 +2532,7 @@ Status HardSwish<double>(
   return generated::hard_swish_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status HardSwish<MLFloat16>(
     const Context& context,
@@ -2542,7 +2542,7 @@ Status HardSwish<MLFloat16>(
   return generated::hard_swish_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status HardSwish<BFloat16>(
     const Context& context,
@@ -2713,25 +2713,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2740,7 +2740,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2748,9 +2748,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2758,9 +2758,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2768,9 +2768,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2778,9 +2778,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2788,9 +2788,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2798,9 +2798,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2808,9 +2808,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2818,13 +2818,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::clip_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Clip<float>(
     const Context& context,
@@ -2834,7 +2834,7 @@ Status Clip<float>(
   return generated::clip_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Clip<double>(
     const Context& context,
@@ -2844,7 +2844,7 @@ Status Clip<double>(
   return generated::clip_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Clip<MLFloat16>(
     const Context& context,
@@ -2854,7 +2854,7 @@ Status Clip<MLFloat16>(
   return generated::clip_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Clip<BFloat16>(
     const Context& context,
@@ -3000,25 +3000,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3027,7 +3027,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3035,9 +3035,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3045,9 +3045,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3055,9 +3055,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3065,9 +3065,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3075,9 +3075,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3085,9 +3085,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3095,9 +3095,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3105,13 +3105,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softsign_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Softsign<float>(
     const Context& context,
@@ -3121,7 +3121,7 @@ Status Softsign<float>(
   return generated::softsign_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Softsign<double>(
     const Context& context,
@@ -3131,7 +3131,7 @@ Status Softsign<double>(
   return generated::softsign_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Softsign<MLFloat16>(
     const Context& context,
@@ -3141,7 +3141,7 @@ Status Softsign<MLFloat16>(
   return generated::softsign_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Softsign<BFloat16>(
     const Context& context,
@@ -3301,25 +3301,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3328,7 +3328,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3336,9 +3336,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3346,9 +3346,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3356,9 +3356,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3366,9 +3366,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3376,9 +3376,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3386,9 +3386,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3396,9 +3396,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3406,13 +3406,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AbsGrad<float>(
     const Context& context,
@@ -3422,7 +3422,7 @@ Status AbsGrad<float>(
   return generated::abs_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AbsGrad<double>(
     const Context& context,
@@ -3432,7 +3432,7 @@ Status AbsGrad<double>(
   return generated::abs_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AbsGrad<MLFloat16>(
     const Context& context,
@@ -3442,7 +3442,7 @@ Status AbsGrad<MLFloat16>(
   return generated::abs_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AbsGrad<BFloat16>(
     const Context& context,
@@ -3603,25 +3603,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3630,7 +3630,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3638,9 +3638,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3648,9 +3648,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3658,9 +3658,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3668,9 +3668,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3678,9 +3678,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3688,9 +3688,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3698,9 +3698,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3708,13 +3708,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AcosGrad<float>(
     const Context& context,
@@ -3724,7 +3724,7 @@ Status AcosGrad<float>(
   return generated::acos_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AcosGrad<double>(
     const Context& context,
@@ -3734,7 +3734,7 @@ Status AcosGrad<double>(
   return generated::acos_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AcosGrad<MLFloat16>(
     const Context& context,
@@ -3744,7 +3744,7 @@ Status AcosGrad<MLFloat16>(
   return generated::acos_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AcosGrad<BFloat16>(
     const Context& context,
@@ -3905,25 +3905,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3932,7 +3932,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3940,9 +3940,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3950,9 +3950,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3960,9 +3960,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3970,9 +3970,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3980,9 +3980,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3990,9 +3990,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4000,9 +4000,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4010,13 +4010,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SinhGrad<float>(
     const Context& context,
@@ -4026,7 +4026,7 @@ Status SinhGrad<float>(
   return generated::sinh_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SinhGrad<double>(
     const Context& context,
@@ -4036,7 +4036,7 @@ Status SinhGrad<double>(
   return generated::sinh_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SinhGrad<MLFloat16>(
     const Context& context,
@@ -4046,7 +4046,7 @@ Status SinhGrad<MLFloat16>(
   return generated::sinh_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SinhGrad<BFloat16>(
     const Context& context,
@@ -4195,25 +4195,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4222,7 +4222,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4230,9 +4230,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4240,9 +4240,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4250,9 +4250,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4260,9 +4260,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4270,9 +4270,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4280,9 +4280,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4290,9 +4290,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4300,13 +4300,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log1p_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Log1p<float>(
     const Context& context,
@@ -4316,7 +4316,7 @@ Status Log1p<float>(
   return generated::log1p_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Log1p<double>(
     const Context& context,
@@ -4326,7 +4326,7 @@ Status Log1p<double>(
   return generated::log1p_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Log1p<MLFloat16>(
     const Context& context,
@@ -4336,7 +4336,7 @@ Status Log1p<MLFloat16>(
   return generated::log1p_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Log1p<BFloat16>(
     const Context& context,
@@ -4561,25 +4561,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4588,7 +4588,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4596,9 +4596,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4606,9 +4606,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4616,9 +4616,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4626,9 +4626,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4636,9 +4636,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4646,9 +4646,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4656,9 +4656,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4666,13 +4666,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::add_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AddGrad<float>(
     const Context& context,
@@ -4682,7 +4682,7 @@ Status AddGrad<float>(
   return generated::add_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AddGrad<double>(
     const Context& context,
@@ -4692,7 +4692,7 @@ Status AddGrad<double>(
   return generated::add_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AddGrad<MLFloat16>(
     const Context& context,
@@ -4702,7 +4702,7 @@ Status AddGrad<MLFloat16>(
   return generated::add_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AddGrad<BFloat16>(
     const Context& context,
@@ -4960,25 +4960,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4987,7 +4987,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4995,9 +4995,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5005,9 +5005,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5015,9 +5015,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5025,9 +5025,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5035,9 +5035,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5045,9 +5045,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5055,9 +5055,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5065,13 +5065,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::where_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status WhereGrad<float>(
     const Context& context,
@@ -5081,7 +5081,7 @@ Status WhereGrad<float>(
   return generated::where_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status WhereGrad<double>(
     const Context& context,
@@ -5091,7 +5091,7 @@ Status WhereGrad<double>(
   return generated::where_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status WhereGrad<MLFloat16>(
     const Context& context,
@@ -5101,7 +5101,7 @@ Status WhereGrad<MLFloat16>(
   return generated::where_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status WhereGrad<BFloat16>(
     const Context& context,
@@ -5178,7 +5178,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5186,14 +5186,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 15 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5203,7 +5203,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5212,7 +5212,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 18 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -5357,25 +5357,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5384,7 +5384,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5392,9 +5392,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5402,9 +5402,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5412,9 +5412,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5422,9 +5422,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5432,9 +5432,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5442,9 +5442,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5452,9 +5452,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5462,13 +5462,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasReluGrad<float>(
     const Context& context,
@@ -5478,7 +5478,7 @@ Status BiasReluGrad<float>(
   return generated::bias_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasReluGrad<double>(
     const Context& context,
@@ -5488,7 +5488,7 @@ Status BiasReluGrad<double>(
   return generated::bias_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasReluGrad<MLFloat16>(
     const Context& context,
@@ -5498,7 +5498,7 @@ Status BiasReluGrad<MLFloat16>(
   return generated::bias_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasReluGrad<BFloat16>(
     const Context& context,
@@ -5675,25 +5675,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5702,7 +5702,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5710,9 +5710,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5720,9 +5720,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5730,9 +5730,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5740,9 +5740,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5750,9 +5750,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5760,9 +5760,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5770,9 +5770,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5780,13 +5780,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasFastGelu<float>(
     const Context& context,
@@ -5796,7 +5796,7 @@ Status BiasFastGelu<float>(
   return generated::bias_fast_gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasFastGelu<double>(
     const Context& context,
@@ -5806,7 +5806,7 @@ Status BiasFastGelu<double>(
   return generated::bias_fast_gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasFastGelu<MLFloat16>(
     const Context& context,
@@ -5816,7 +5816,7 @@ Status BiasFastGelu<MLFloat16>(
   return generated::bias_fast_gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasFastGelu<BFloat16>(
     const Context& context,
@@ -5890,7 +5890,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5898,14 +5898,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 15 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5915,7 +5915,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5924,7 +5924,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 18 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -6069,25 +6069,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6096,7 +6096,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6104,9 +6104,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6114,9 +6114,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6124,9 +6124,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6134,9 +6134,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6144,9 +6144,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6154,9 +6154,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6164,9 +6164,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6174,13 +6174,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasSiluGrad<float>(
     const Context& context,
@@ -6190,7 +6190,7 @@ Status BiasSiluGrad<float>(
   return generated::bias_silu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasSiluGrad<double>(
     const Context& context,
@@ -6200,7 +6200,7 @@ Status BiasSiluGrad<double>(
   return generated::bias_silu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasSiluGrad<MLFloat16>(
     const Context& context,
@@ -6210,7 +6210,7 @@ Status BiasSiluGrad<MLFloat16>(
   return generated::bias_silu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasSiluGrad<BFloat16>(
     const Context& context,
@@ -6283,21 +6283,21 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: MaxPool, line 13 of the entry
+// ops.yaml: MaxPool, line 16 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    // ops.yaml: AveragePoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    // ops.yaml: AveragePoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPool, line 13 of the entry
+    // ops.yaml: MaxPool, line 16 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -6307,7 +6307,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "pool::PooledSpatial(D)",
     },
-    // ops.yaml: MaxPool, line 12 of the entry
+    // ops.yaml: MaxPool, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6349,7 +6349,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: AveragePoolGrad, line 8 of the entry
+    // ops.yaml: AveragePoolGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6357,7 +6357,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[N, C, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: AveragePoolGrad, line 9 of the entry
+    // ops.yaml: AveragePoolGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -6368,7 +6368,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: AveragePoolGrad, line 11 of the entry
+    // ops.yaml: AveragePoolGrad, line 12 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6394,7 +6394,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 7> kAttributes = {
-    // ops.yaml: AveragePool, line 12 of the entry
+    // ops.yaml: AveragePool, line 15 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -6404,7 +6404,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: AveragePool, line 13 of the entry
+    // ops.yaml: AveragePool, line 16 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -6414,7 +6414,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: AveragePool, line 14 of the entry
+    // ops.yaml: AveragePool, line 17 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -6424,7 +6424,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 2,
         .length_of = 3,
     },
-    // ops.yaml: AveragePool, line 15 of the entry
+    // ops.yaml: AveragePool, line 18 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -6434,7 +6434,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: AveragePool, line 16 of the entry
+    // ops.yaml: AveragePool, line 19 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -6443,7 +6443,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices4,
     },
-    // ops.yaml: AveragePool, line 17 of the entry
+    // ops.yaml: AveragePool, line 20 of the entry
     AttributeSpec{
         .name = "ceil_mode",
         .kind = AttributeKind::kBool,
@@ -6451,7 +6451,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: AveragePool, line 18 of the entry
+    // ops.yaml: AveragePool, line 21 of the entry
     AttributeSpec{
         .name = "count_include_pad",
         .kind = AttributeKind::kBool,
@@ -6524,25 +6524,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6551,7 +6551,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6560,9 +6560,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6571,9 +6571,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6582,9 +6582,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6593,9 +6593,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6604,9 +6604,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6615,9 +6615,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6626,9 +6626,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6637,13 +6637,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AveragePoolGrad<float>(
     const Context& context,
@@ -6653,7 +6653,7 @@ Status AveragePoolGrad<float>(
   return generated::average_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AveragePoolGrad<double>(
     const Context& context,
@@ -6663,7 +6663,7 @@ Status AveragePoolGrad<double>(
   return generated::average_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AveragePoolGrad<MLFloat16>(
     const Context& context,
@@ -6673,7 +6673,7 @@ Status AveragePoolGrad<MLFloat16>(
   return generated::average_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AveragePoolGrad<BFloat16>(
     const Context& context,
@@ -6713,7 +6713,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 14 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6721,7 +6721,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 15 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -6731,7 +6731,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 16 of the entry
+    // ops.yaml: Softmax, line 19 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -6760,7 +6760,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LogSoftmaxGrad, line 9 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 10 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6768,7 +6768,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, *A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LogSoftmaxGrad, line 10 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 11 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -6778,7 +6778,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LogSoftmaxGrad, line 12 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6790,7 +6790,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxGrad, line 15 of the entry
+    // ops.yaml: SoftmaxGrad, line 17 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6799,7 +6799,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 1,
     },
-    // ops.yaml: SoftmaxGrad, line 16 of the entry
+    // ops.yaml: SoftmaxGrad, line 18 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -6934,25 +6934,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6961,7 +6961,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6970,9 +6970,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6981,9 +6981,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6992,9 +6992,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7003,9 +7003,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7014,9 +7014,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7025,9 +7025,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7036,9 +7036,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7047,13 +7047,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LogSoftmaxGrad<float>(
     const Context& context,
@@ -7063,7 +7063,7 @@ Status LogSoftmaxGrad<float>(
   return generated::log_softmax_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LogSoftmaxGrad<double>(
     const Context& context,
@@ -7073,7 +7073,7 @@ Status LogSoftmaxGrad<double>(
   return generated::log_softmax_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LogSoftmaxGrad<MLFloat16>(
     const Context& context,
@@ -7083,7 +7083,7 @@ Status LogSoftmaxGrad<MLFloat16>(
   return generated::log_softmax_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LogSoftmaxGrad<BFloat16>(
     const Context& context,
@@ -7123,7 +7123,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7131,11 +7131,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7173,7 +7173,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 7 of the entry
+    // ops.yaml: ReduceMean, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7183,7 +7183,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 9 of the entry
+    // ops.yaml: ReduceMean, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7193,7 +7193,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7324,25 +7324,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7351,7 +7351,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7360,9 +7360,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7371,9 +7371,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7382,9 +7382,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7393,9 +7393,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7404,9 +7404,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7415,9 +7415,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7426,9 +7426,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7437,13 +7437,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceMean<float>(
     const Context& context,
@@ -7453,7 +7453,7 @@ Status ReduceMean<float>(
   return generated::reduce_mean_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceMean<double>(
     const Context& context,
@@ -7463,7 +7463,7 @@ Status ReduceMean<double>(
   return generated::reduce_mean_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceMean<MLFloat16>(
     const Context& context,
@@ -7473,7 +7473,7 @@ Status ReduceMean<MLFloat16>(
   return generated::reduce_mean_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceMean<BFloat16>(
     const Context& context,
@@ -7512,7 +7512,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7520,11 +7520,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7562,7 +7562,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 7 of the entry
+    // ops.yaml: ReduceMean, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7572,7 +7572,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 9 of the entry
+    // ops.yaml: ReduceMean, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7582,7 +7582,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7713,25 +7713,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7740,7 +7740,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7749,9 +7749,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7760,9 +7760,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7771,9 +7771,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7782,9 +7782,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7793,9 +7793,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7804,9 +7804,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7815,9 +7815,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7826,13 +7826,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceL1<float>(
     const Context& context,
@@ -7842,7 +7842,7 @@ Status ReduceL1<float>(
   return generated::reduce_l1_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceL1<double>(
     const Context& context,
@@ -7852,7 +7852,7 @@ Status ReduceL1<double>(
   return generated::reduce_l1_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceL1<MLFloat16>(
     const Context& context,
@@ -7862,7 +7862,7 @@ Status ReduceL1<MLFloat16>(
   return generated::reduce_l1_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceL1<BFloat16>(
     const Context& context,
@@ -7905,18 +7905,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7978,28 +7978,28 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 constexpr std::array<DimSpec, 0> kShape4 = {};
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -8007,7 +8007,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -8015,7 +8015,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape4,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 2,
@@ -8026,7 +8026,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8048,7 +8048,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8266,7 +8266,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8276,7 +8276,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8286,7 +8286,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8296,7 +8296,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8306,7 +8306,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8316,7 +8316,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8329,77 +8329,11 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 22,
-    },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8409,8 +8343,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8420,8 +8354,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8431,8 +8365,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8442,8 +8376,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8453,19 +8387,85 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int64",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 28,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_int32",
         .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 28,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8476,7 +8476,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8487,7 +8487,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8498,7 +8498,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8509,7 +8509,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8520,7 +8520,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,

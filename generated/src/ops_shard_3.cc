@@ -115,19 +115,19 @@ using Given = ::gradsmith::ConvTransposeAttributes;
 using Kernel = ::gradsmith::conv::ConvTranspose;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: ConvTranspose, line 3 of the entry: there is no kernel conv::ConvTranspose; expected struct ConvTranspose in conv/kernels.h");
+    "ops.yaml: ConvTranspose, line 4 of the entry: there is no kernel conv::ConvTranspose; expected struct ConvTranspose in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "X [N, C, *D], W [C, M / group, *K], B [M], Y [N, M, *O], O = conv::TransposedOutputSpatial(D, K)",
-    "ops.yaml: ConvTranspose, line 3 of the entry: kShapes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTranspose, line 4 of the entry: kShapes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "X T, W T, B T, Y T",
-    "ops.yaml: ConvTranspose, line 3 of the entry: kTypes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTranspose, line 4 of the entry: kTypes of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits ==
         "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
-    "ops.yaml: ConvTranspose, line 3 of the entry: kLimits of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTranspose, line 4 of the entry: kLimits of kernel conv::ConvTranspose is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -148,34 +148,34 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvTranspose, line 15 of the entry
+// ops.yaml: ConvTranspose, line 17 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::TransposedOutputSpatial(
       KernelAttributes(attributes), symbols[2], symbols[4]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: ConvTranspose, line 6 of the entry
+    // ops.yaml: ConvTranspose, line 8 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvTranspose, line 12 of the entry
+    // ops.yaml: ConvTranspose, line 14 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 4,
     },
-    // ops.yaml: ConvTranspose, line 13 of the entry
+    // ops.yaml: ConvTranspose, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvTranspose, line 7 of the entry
+    // ops.yaml: ConvTranspose, line 9 of the entry
     SymbolSpec{
         .name = "M",
     },
-    // ops.yaml: ConvTranspose, line 14 of the entry
+    // ops.yaml: ConvTranspose, line 16 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -183,7 +183,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .max_length = 3,
         .length_of = 2,
     },
-    // ops.yaml: ConvTranspose, line 15 of the entry
+    // ops.yaml: ConvTranspose, line 17 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -253,21 +253,21 @@ constexpr std::array<DimSpec, 3> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ConvTranspose, line 6 of the entry
+    // ops.yaml: ConvTranspose, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: ConvTranspose, line 7 of the entry
+    // ops.yaml: ConvTranspose, line 9 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[C, M / group, *K]",
     },
-    // ops.yaml: ConvTranspose, line 8 of the entry
+    // ops.yaml: ConvTranspose, line 10 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -278,7 +278,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ConvTranspose, line 10 of the entry
+    // ops.yaml: ConvTranspose, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -303,7 +303,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -313,7 +313,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 23 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -323,7 +323,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -333,7 +333,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -343,7 +343,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -351,7 +351,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -360,7 +360,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices5,
     },
-    // ops.yaml: ConvTranspose, line 18 of the entry
+    // ops.yaml: ConvTranspose, line 20 of the entry
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
@@ -370,7 +370,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: ConvTranspose, line 19 of the entry
+    // ops.yaml: ConvTranspose, line 21 of the entry
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
@@ -448,25 +448,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -475,7 +475,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -483,9 +483,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -493,9 +493,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -503,9 +503,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -513,9 +513,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -523,9 +523,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -533,9 +533,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -543,9 +543,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -553,13 +553,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::conv_transpose_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ConvTranspose<float>(
     const Context& context,
@@ -569,7 +569,7 @@ Status ConvTranspose<float>(
   return generated::conv_transpose_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ConvTranspose<double>(
     const Context& context,
@@ -579,7 +579,7 @@ Status ConvTranspose<double>(
   return generated::conv_transpose_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ConvTranspose<MLFloat16>(
     const Context& context,
@@ -589,7 +589,7 @@ Status ConvTranspose<MLFloat16>(
   return generated::conv_transpose_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ConvTranspose<BFloat16>(
     const Context& context,
@@ -738,25 +738,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -765,7 +765,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -773,9 +773,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -783,9 +783,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -793,9 +793,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -803,9 +803,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -813,9 +813,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -823,9 +823,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -833,9 +833,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -843,13 +843,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status FastGelu<float>(
     const Context& context,
@@ -859,7 +859,7 @@ Status FastGelu<float>(
   return generated::fast_gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status FastGelu<double>(
     const Context& context,
@@ -869,7 +869,7 @@ Status FastGelu<double>(
   return generated::fast_gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status FastGelu<MLFloat16>(
     const Context& context,
@@ -879,7 +879,7 @@ Status FastGelu<MLFloat16>(
   return generated::fast_gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status FastGelu<BFloat16>(
     const Context& context,
@@ -1040,25 +1040,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1067,7 +1067,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1075,9 +1075,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1085,9 +1085,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1095,9 +1095,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1105,9 +1105,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1115,9 +1115,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1125,9 +1125,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1135,9 +1135,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1145,13 +1145,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::celu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Celu<float>(
     const Context& context,
@@ -1161,7 +1161,7 @@ Status Celu<float>(
   return generated::celu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Celu<double>(
     const Context& context,
@@ -1171,7 +1171,7 @@ Status Celu<double>(
   return generated::celu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Celu<MLFloat16>(
     const Context& context,
@@ -1181,7 +1181,7 @@ Status Celu<MLFloat16>(
   return generated::celu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Celu<BFloat16>(
     const Context& context,
@@ -1327,25 +1327,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1354,7 +1354,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1362,9 +1362,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1372,9 +1372,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1382,9 +1382,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1392,9 +1392,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1402,9 +1402,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1412,9 +1412,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1422,9 +1422,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1432,13 +1432,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::erf_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Erf<float>(
     const Context& context,
@@ -1448,7 +1448,7 @@ Status Erf<float>(
   return generated::erf_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Erf<double>(
     const Context& context,
@@ -1458,7 +1458,7 @@ Status Erf<double>(
   return generated::erf_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Erf<MLFloat16>(
     const Context& context,
@@ -1468,7 +1468,7 @@ Status Erf<MLFloat16>(
   return generated::erf_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Erf<BFloat16>(
     const Context& context,
@@ -1614,25 +1614,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1641,7 +1641,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1649,9 +1649,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1659,9 +1659,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1669,9 +1669,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1679,9 +1679,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1689,9 +1689,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1699,9 +1699,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1709,9 +1709,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1719,13 +1719,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Reciprocal<float>(
     const Context& context,
@@ -1735,7 +1735,7 @@ Status Reciprocal<float>(
   return generated::reciprocal_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Reciprocal<double>(
     const Context& context,
@@ -1745,7 +1745,7 @@ Status Reciprocal<double>(
   return generated::reciprocal_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Reciprocal<MLFloat16>(
     const Context& context,
@@ -1755,7 +1755,7 @@ Status Reciprocal<MLFloat16>(
   return generated::reciprocal_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Reciprocal<BFloat16>(
     const Context& context,
@@ -1903,25 +1903,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1930,7 +1930,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1938,9 +1938,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1948,9 +1948,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1958,9 +1958,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1968,9 +1968,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1978,9 +1978,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1988,9 +1988,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1998,9 +1998,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2008,13 +2008,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::abs_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Abs<float>(
     const Context& context,
@@ -2024,7 +2024,7 @@ Status Abs<float>(
   return generated::abs_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Abs<double>(
     const Context& context,
@@ -2034,7 +2034,7 @@ Status Abs<double>(
   return generated::abs_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Abs<MLFloat16>(
     const Context& context,
@@ -2044,7 +2044,7 @@ Status Abs<MLFloat16>(
   return generated::abs_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Abs<BFloat16>(
     const Context& context,
@@ -2190,25 +2190,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2217,7 +2217,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2225,9 +2225,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2235,9 +2235,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2245,9 +2245,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2255,9 +2255,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2265,9 +2265,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2275,9 +2275,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2285,9 +2285,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2295,13 +2295,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::tan_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Tan<float>(
     const Context& context,
@@ -2311,7 +2311,7 @@ Status Tan<float>(
   return generated::tan_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Tan<double>(
     const Context& context,
@@ -2321,7 +2321,7 @@ Status Tan<double>(
   return generated::tan_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Tan<MLFloat16>(
     const Context& context,
@@ -2331,7 +2331,7 @@ Status Tan<MLFloat16>(
   return generated::tan_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Tan<BFloat16>(
     const Context& context,
@@ -2523,25 +2523,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2550,7 +2550,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2558,9 +2558,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2568,9 +2568,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2578,9 +2578,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2588,9 +2588,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2598,9 +2598,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2608,9 +2608,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2618,9 +2618,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2628,13 +2628,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::add_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Add<float>(
     const Context& context,
@@ -2644,7 +2644,7 @@ Status Add<float>(
   return generated::add_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Add<double>(
     const Context& context,
@@ -2654,7 +2654,7 @@ Status Add<double>(
   return generated::add_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Add<MLFloat16>(
     const Context& context,
@@ -2664,7 +2664,7 @@ Status Add<MLFloat16>(
   return generated::add_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Add<BFloat16>(
     const Context& context,
@@ -2882,25 +2882,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2909,7 +2909,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2917,9 +2917,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2927,9 +2927,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2937,9 +2937,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2947,9 +2947,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2957,9 +2957,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2967,9 +2967,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2977,9 +2977,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2987,13 +2987,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::max_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MaxGrad<float>(
     const Context& context,
@@ -3003,7 +3003,7 @@ Status MaxGrad<float>(
   return generated::max_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MaxGrad<double>(
     const Context& context,
@@ -3013,7 +3013,7 @@ Status MaxGrad<double>(
   return generated::max_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MaxGrad<MLFloat16>(
     const Context& context,
@@ -3023,7 +3023,7 @@ Status MaxGrad<MLFloat16>(
   return generated::max_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MaxGrad<BFloat16>(
     const Context& context,
@@ -3065,7 +3065,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 14 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3073,7 +3073,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 15 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -3083,7 +3083,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 16 of the entry
+    // ops.yaml: Softmax, line 19 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3112,7 +3112,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: LogSoftmax, line 10 of the entry
+    // ops.yaml: LogSoftmax, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3122,7 +3122,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LogSoftmax, line 12 of the entry
+    // ops.yaml: LogSoftmax, line 13 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3133,7 +3133,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: Softmax, line 18 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3142,7 +3142,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: Softmax, line 19 of the entry
+    // ops.yaml: Softmax, line 22 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -3272,25 +3272,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3299,7 +3299,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3308,9 +3308,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3319,9 +3319,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3330,9 +3330,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3341,9 +3341,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3352,9 +3352,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3363,9 +3363,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3374,9 +3374,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3385,13 +3385,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LogSoftmax<float>(
     const Context& context,
@@ -3401,7 +3401,7 @@ Status LogSoftmax<float>(
   return generated::log_softmax_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LogSoftmax<double>(
     const Context& context,
@@ -3411,7 +3411,7 @@ Status LogSoftmax<double>(
   return generated::log_softmax_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LogSoftmax<MLFloat16>(
     const Context& context,
@@ -3421,7 +3421,7 @@ Status LogSoftmax<MLFloat16>(
   return generated::log_softmax_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LogSoftmax<BFloat16>(
     const Context& context,
@@ -3460,7 +3460,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3468,14 +3468,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -3546,7 +3546,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3671,25 +3671,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3698,7 +3698,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3706,9 +3706,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3716,9 +3716,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3726,9 +3726,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3736,9 +3736,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3746,9 +3746,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3756,9 +3756,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3766,9 +3766,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3776,13 +3776,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceLogSumExpGrad<float>(
     const Context& context,
@@ -3793,7 +3793,7 @@ Status ReduceLogSumExpGrad<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceLogSumExpGrad<double>(
     const Context& context,
@@ -3804,7 +3804,7 @@ Status ReduceLogSumExpGrad<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceLogSumExpGrad<MLFloat16>(
     const Context& context,
@@ -3815,7 +3815,7 @@ Status ReduceLogSumExpGrad<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceLogSumExpGrad<BFloat16>(
     const Context& context,
@@ -3857,7 +3857,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3865,11 +3865,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3895,7 +3895,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 7 of the entry
+    // ops.yaml: ReduceMean, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3905,7 +3905,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LpNormalization, line 11 of the entry
+    // ops.yaml: LpNormalization, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3916,7 +3916,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3925,7 +3925,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     AttributeSpec{
         .name = "p",
         .kind = AttributeKind::kInt,
@@ -4059,25 +4059,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4086,7 +4086,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4095,9 +4095,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4106,9 +4106,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4117,9 +4117,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4128,9 +4128,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4139,9 +4139,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4150,9 +4150,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4161,9 +4161,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4172,13 +4172,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LpNormalization<float>(
     const Context& context,
@@ -4188,7 +4188,7 @@ Status LpNormalization<float>(
   return generated::lp_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LpNormalization<double>(
     const Context& context,
@@ -4198,7 +4198,7 @@ Status LpNormalization<double>(
   return generated::lp_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LpNormalization<MLFloat16>(
     const Context& context,
@@ -4208,7 +4208,7 @@ Status LpNormalization<MLFloat16>(
   return generated::lp_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LpNormalization<BFloat16>(
     const Context& context,
@@ -4251,15 +4251,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: InstanceNormalization, line 20 of the entry
+    // ops.yaml: InstanceNormalization, line 21 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: InstanceNormalization, line 21 of the entry
+    // ops.yaml: InstanceNormalization, line 22 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: InstanceNormalization, line 22 of the entry
+    // ops.yaml: InstanceNormalization, line 23 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -4305,7 +4305,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: InstanceNormalizationGrad, line 14 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -4313,28 +4313,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 15 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 16 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, C]",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -4344,7 +4344,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 23 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -4354,7 +4354,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 21 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 24 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -4363,7 +4363,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: InstanceNormalizationGrad, line 22 of the entry
+    // ops.yaml: InstanceNormalizationGrad, line 25 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 1,
@@ -4546,7 +4546,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -4556,7 +4556,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -4566,7 +4566,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -4576,7 +4576,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4586,7 +4586,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -4596,7 +4596,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -4606,7 +4606,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -4616,7 +4616,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -4626,7 +4626,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -4639,55 +4639,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4697,8 +4653,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4708,8 +4664,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4719,8 +4675,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4730,8 +4686,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4741,8 +4697,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4752,8 +4708,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4763,8 +4719,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4774,8 +4730,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4785,8 +4741,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4796,8 +4752,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4807,8 +4763,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4818,8 +4774,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4829,19 +4785,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status InstanceNormalizationGrad<float, float, float>(
     const Context& context,
@@ -4852,7 +4852,7 @@ Status InstanceNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status InstanceNormalizationGrad<double, double, double>(
     const Context& context,
@@ -4863,7 +4863,7 @@ Status InstanceNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status InstanceNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -4874,7 +4874,7 @@ Status InstanceNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status InstanceNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -4885,7 +4885,7 @@ Status InstanceNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status InstanceNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -4896,7 +4896,7 @@ Status InstanceNormalizationGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status InstanceNormalizationGrad<BFloat16, float, float>(
     const Context& context,
@@ -4907,7 +4907,7 @@ Status InstanceNormalizationGrad<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status InstanceNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -4918,7 +4918,7 @@ Status InstanceNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status InstanceNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -4929,7 +4929,7 @@ Status InstanceNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status InstanceNormalizationGrad<float, MLFloat16, float>(
     const Context& context,

@@ -142,6 +142,9 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
+namespace generated::softmax_cross_entropy_loss_stub {
+extern const std::int32_t kEntryLine;
+}
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 }
@@ -157,22 +160,22 @@ using Given = ::gradsmith::ConvGradAttributes;
 using Kernel = ::gradsmith::conv::ConvGrad;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: ConvGrad, line 4 of the entry: there is no kernel conv::ConvGrad; expected struct ConvGrad in conv/kernels.h");
+    "ops.yaml: ConvGrad, line 5 of the entry: there is no kernel conv::ConvGrad; expected struct ConvGrad in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "dY [N, M, *O], X [N, C, *D], W [M, C / group, *K], dX [N, C, *D], dW [M, C / group, *K], dB [M], O = conv::OutputSpatial(D, K)",
-    "ops.yaml: ConvGrad, line 4 of the entry: kShapes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvGrad, line 5 of the entry: kShapes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, W T, dX T, dW T, dB T",
-    "ops.yaml: ConvGrad, line 4 of the entry: kTypes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvGrad, line 5 of the entry: kTypes of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits ==
         "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1",
-    "ops.yaml: ConvGrad, line 4 of the entry: kLimits of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvGrad, line 5 of the entry: kLimits of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "Conv, dY of Y, dX of X, dW of W, dB of B",
-    "ops.yaml: ConvGrad, line 4 of the entry: kGradientOf of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvGrad, line 5 of the entry: kGradientOf of kernel conv::ConvGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -191,22 +194,22 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvGrad, line 18 of the entry
+// ops.yaml: ConvGrad, line 20 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::OutputSpatial(KernelAttributes(attributes), symbols[4], symbols[5]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: ConvGrad, line 7 of the entry
+    // ops.yaml: ConvGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvGrad, line 15 of the entry
+    // ops.yaml: ConvGrad, line 17 of the entry
     SymbolSpec{
         .name = "M",
         .multiple_of = 4,
     },
-    // ops.yaml: ConvGrad, line 18 of the entry
+    // ops.yaml: ConvGrad, line 20 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -216,18 +219,18 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "conv::OutputSpatial(D, K)",
     },
-    // ops.yaml: ConvGrad, line 8 of the entry
+    // ops.yaml: ConvGrad, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: ConvGrad, line 16 of the entry
+    // ops.yaml: ConvGrad, line 18 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvGrad, line 17 of the entry
+    // ops.yaml: ConvGrad, line 19 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -295,7 +298,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ConvGrad, line 7 of the entry
+    // ops.yaml: ConvGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -303,14 +306,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, M, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ConvGrad, line 8 of the entry
+    // ops.yaml: ConvGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: ConvGrad, line 9 of the entry
+    // ops.yaml: ConvGrad, line 11 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
@@ -320,7 +323,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: ConvGrad, line 11 of the entry
+    // ops.yaml: ConvGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -329,7 +332,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: ConvGrad, line 12 of the entry
+    // ops.yaml: ConvGrad, line 14 of the entry
     TensorSpec{
         .name = "dW",
         .type_parameter = 0,
@@ -338,7 +341,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[M, C / group, *K]",
         .gradient_of = "W",
     },
-    // ops.yaml: ConvGrad, line 13 of the entry
+    // ops.yaml: ConvGrad, line 15 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -365,7 +368,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -375,7 +378,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 23 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -385,7 +388,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -395,7 +398,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 2,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -405,7 +408,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -413,7 +416,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -496,25 +499,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -523,7 +526,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -531,9 +534,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -541,9 +544,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -551,9 +554,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -561,9 +564,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -571,9 +574,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -581,9 +584,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -591,9 +594,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -601,13 +604,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::conv_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ConvGrad<float>(
     const Context& context,
@@ -617,7 +620,7 @@ Status ConvGrad<float>(
   return generated::conv_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ConvGrad<double>(
     const Context& context,
@@ -627,7 +630,7 @@ Status ConvGrad<double>(
   return generated::conv_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ConvGrad<MLFloat16>(
     const Context& context,
@@ -637,7 +640,7 @@ Status ConvGrad<MLFloat16>(
   return generated::conv_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ConvGrad<BFloat16>(
     const Context& context,
@@ -789,25 +792,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -816,7 +819,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -824,9 +827,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -834,9 +837,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -844,9 +847,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -854,9 +857,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -864,9 +867,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -874,9 +877,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -884,9 +887,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -894,13 +897,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::tanh_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Tanh<float>(
     const Context& context,
@@ -910,7 +913,7 @@ Status Tanh<float>(
   return generated::tanh_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Tanh<double>(
     const Context& context,
@@ -920,7 +923,7 @@ Status Tanh<double>(
   return generated::tanh_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Tanh<MLFloat16>(
     const Context& context,
@@ -930,7 +933,7 @@ Status Tanh<MLFloat16>(
   return generated::tanh_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Tanh<BFloat16>(
     const Context& context,
@@ -1088,25 +1091,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1115,7 +1118,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1123,9 +1126,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1133,9 +1136,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1143,9 +1146,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1153,9 +1156,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1163,9 +1166,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1173,9 +1176,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1183,9 +1186,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1193,13 +1196,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GeluGrad<float>(
     const Context& context,
@@ -1209,7 +1212,7 @@ Status GeluGrad<float>(
   return generated::gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GeluGrad<double>(
     const Context& context,
@@ -1219,7 +1222,7 @@ Status GeluGrad<double>(
   return generated::gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GeluGrad<MLFloat16>(
     const Context& context,
@@ -1229,7 +1232,7 @@ Status GeluGrad<MLFloat16>(
   return generated::gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GeluGrad<BFloat16>(
     const Context& context,
@@ -1413,25 +1416,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1440,7 +1443,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1448,9 +1451,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1458,9 +1461,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1468,9 +1471,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1478,9 +1481,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1488,9 +1491,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1498,9 +1501,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1508,9 +1511,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1518,13 +1521,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SeluGrad<float>(
     const Context& context,
@@ -1534,7 +1537,7 @@ Status SeluGrad<float>(
   return generated::selu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SeluGrad<double>(
     const Context& context,
@@ -1544,7 +1547,7 @@ Status SeluGrad<double>(
   return generated::selu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SeluGrad<MLFloat16>(
     const Context& context,
@@ -1554,7 +1557,7 @@ Status SeluGrad<MLFloat16>(
   return generated::selu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SeluGrad<BFloat16>(
     const Context& context,
@@ -1715,25 +1718,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1742,7 +1745,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1750,9 +1753,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1760,9 +1763,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1770,9 +1773,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1780,9 +1783,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1790,9 +1793,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1800,9 +1803,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1810,9 +1813,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1820,13 +1823,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SqrtGrad<float>(
     const Context& context,
@@ -1836,7 +1839,7 @@ Status SqrtGrad<float>(
   return generated::sqrt_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SqrtGrad<double>(
     const Context& context,
@@ -1846,7 +1849,7 @@ Status SqrtGrad<double>(
   return generated::sqrt_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SqrtGrad<MLFloat16>(
     const Context& context,
@@ -1856,7 +1859,7 @@ Status SqrtGrad<MLFloat16>(
   return generated::sqrt_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SqrtGrad<BFloat16>(
     const Context& context,
@@ -2005,25 +2008,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2032,7 +2035,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2040,9 +2043,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2050,9 +2053,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2060,9 +2063,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2070,9 +2073,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2080,9 +2083,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2090,9 +2093,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2100,9 +2103,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2110,13 +2113,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::acos_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Acos<float>(
     const Context& context,
@@ -2126,7 +2129,7 @@ Status Acos<float>(
   return generated::acos_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Acos<double>(
     const Context& context,
@@ -2136,7 +2139,7 @@ Status Acos<double>(
   return generated::acos_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Acos<MLFloat16>(
     const Context& context,
@@ -2146,7 +2149,7 @@ Status Acos<MLFloat16>(
   return generated::acos_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Acos<BFloat16>(
     const Context& context,
@@ -2304,25 +2307,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2331,7 +2334,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2339,9 +2342,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2349,9 +2352,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2359,9 +2362,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2369,9 +2372,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2379,9 +2382,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2389,9 +2392,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2399,9 +2402,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2409,13 +2412,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Log1pGrad<float>(
     const Context& context,
@@ -2425,7 +2428,7 @@ Status Log1pGrad<float>(
   return generated::log1p_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Log1pGrad<double>(
     const Context& context,
@@ -2435,7 +2438,7 @@ Status Log1pGrad<double>(
   return generated::log1p_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Log1pGrad<MLFloat16>(
     const Context& context,
@@ -2445,7 +2448,7 @@ Status Log1pGrad<MLFloat16>(
   return generated::log1p_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Log1pGrad<BFloat16>(
     const Context& context,
@@ -2665,25 +2668,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2692,7 +2695,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2700,9 +2703,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2710,9 +2713,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2720,9 +2723,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2730,9 +2733,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2740,9 +2743,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2750,9 +2753,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2760,9 +2763,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2770,13 +2773,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::min_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MinGrad<float>(
     const Context& context,
@@ -2786,7 +2789,7 @@ Status MinGrad<float>(
   return generated::min_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MinGrad<double>(
     const Context& context,
@@ -2796,7 +2799,7 @@ Status MinGrad<double>(
   return generated::min_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MinGrad<MLFloat16>(
     const Context& context,
@@ -2806,7 +2809,7 @@ Status MinGrad<MLFloat16>(
   return generated::min_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MinGrad<BFloat16>(
     const Context& context,
@@ -3028,25 +3031,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3055,7 +3058,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3063,9 +3066,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3073,9 +3076,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3083,9 +3086,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3093,9 +3096,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3103,9 +3106,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3113,9 +3116,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3123,9 +3126,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3133,13 +3136,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status PowGrad<float>(
     const Context& context,
@@ -3149,7 +3152,7 @@ Status PowGrad<float>(
   return generated::pow_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status PowGrad<double>(
     const Context& context,
@@ -3159,7 +3162,7 @@ Status PowGrad<double>(
   return generated::pow_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status PowGrad<MLFloat16>(
     const Context& context,
@@ -3169,7 +3172,7 @@ Status PowGrad<MLFloat16>(
   return generated::pow_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status PowGrad<BFloat16>(
     const Context& context,
@@ -3245,7 +3248,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3253,14 +3256,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 15 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -3270,7 +3273,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -3279,7 +3282,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 18 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -3424,25 +3427,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3451,7 +3454,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3459,9 +3462,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3469,9 +3472,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3479,9 +3482,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3489,9 +3492,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3499,9 +3502,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3509,9 +3512,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3519,9 +3522,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3529,13 +3532,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasFastGeluGrad<float>(
     const Context& context,
@@ -3545,7 +3548,7 @@ Status BiasFastGeluGrad<float>(
   return generated::bias_fast_gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasFastGeluGrad<double>(
     const Context& context,
@@ -3555,7 +3558,7 @@ Status BiasFastGeluGrad<double>(
   return generated::bias_fast_gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasFastGeluGrad<MLFloat16>(
     const Context& context,
@@ -3565,7 +3568,7 @@ Status BiasFastGeluGrad<MLFloat16>(
   return generated::bias_fast_gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasFastGeluGrad<BFloat16>(
     const Context& context,
@@ -3752,25 +3755,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3779,7 +3782,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3787,9 +3790,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3797,9 +3800,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3807,9 +3810,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3817,9 +3820,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3827,9 +3830,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3837,9 +3840,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3847,9 +3850,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3857,13 +3860,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GluGrad<float>(
     const Context& context,
@@ -3873,7 +3876,7 @@ Status GluGrad<float>(
   return generated::glu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GluGrad<double>(
     const Context& context,
@@ -3883,7 +3886,7 @@ Status GluGrad<double>(
   return generated::glu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GluGrad<MLFloat16>(
     const Context& context,
@@ -3893,7 +3896,7 @@ Status GluGrad<MLFloat16>(
   return generated::glu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GluGrad<BFloat16>(
     const Context& context,
@@ -4053,25 +4056,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4080,7 +4083,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4088,9 +4091,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4098,9 +4101,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4108,9 +4111,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4118,9 +4121,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4128,9 +4131,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4138,9 +4141,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4148,9 +4151,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4158,13 +4161,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SwiGlu<float>(
     const Context& context,
@@ -4174,7 +4177,7 @@ Status SwiGlu<float>(
   return generated::swi_glu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SwiGlu<double>(
     const Context& context,
@@ -4184,7 +4187,7 @@ Status SwiGlu<double>(
   return generated::swi_glu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SwiGlu<MLFloat16>(
     const Context& context,
@@ -4194,7 +4197,7 @@ Status SwiGlu<MLFloat16>(
   return generated::swi_glu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SwiGlu<BFloat16>(
     const Context& context,
@@ -4352,25 +4355,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4379,7 +4382,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4387,9 +4390,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4397,9 +4400,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4407,9 +4410,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4417,9 +4420,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4427,9 +4430,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4437,9 +4440,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4447,9 +4450,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4457,13 +4460,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GeGlu<float>(
     const Context& context,
@@ -4473,7 +4476,7 @@ Status GeGlu<float>(
   return generated::ge_glu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GeGlu<double>(
     const Context& context,
@@ -4483,7 +4486,7 @@ Status GeGlu<double>(
   return generated::ge_glu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GeGlu<MLFloat16>(
     const Context& context,
@@ -4493,7 +4496,7 @@ Status GeGlu<MLFloat16>(
   return generated::ge_glu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GeGlu<BFloat16>(
     const Context& context,
@@ -4678,25 +4681,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4705,7 +4708,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4713,9 +4716,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4723,9 +4726,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4733,9 +4736,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4743,9 +4746,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4753,9 +4756,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4763,9 +4766,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4773,9 +4776,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4783,13 +4786,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BitmaskDropoutGrad<float>(
     const Context& context,
@@ -4799,7 +4802,7 @@ Status BitmaskDropoutGrad<float>(
   return generated::bitmask_dropout_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BitmaskDropoutGrad<double>(
     const Context& context,
@@ -4809,7 +4812,7 @@ Status BitmaskDropoutGrad<double>(
   return generated::bitmask_dropout_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BitmaskDropoutGrad<MLFloat16>(
     const Context& context,
@@ -4819,7 +4822,7 @@ Status BitmaskDropoutGrad<MLFloat16>(
   return generated::bitmask_dropout_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BitmaskDropoutGrad<BFloat16>(
     const Context& context,
@@ -4878,28 +4881,28 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: GlobalMaxPool, line 12 of the entry
+// ops.yaml: GlobalMaxPool, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[2]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    // ops.yaml: GlobalAveragePool, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    // ops.yaml: GlobalAveragePool, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    // ops.yaml: GlobalMaxPool, line 14 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    // ops.yaml: GlobalMaxPool, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -4944,7 +4947,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: GlobalAveragePool, line 7 of the entry
+    // ops.yaml: GlobalAveragePool, line 9 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -4954,7 +4957,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: GlobalAveragePool, line 9 of the entry
+    // ops.yaml: GlobalAveragePool, line 11 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -5025,25 +5028,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5052,7 +5055,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5061,9 +5064,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5072,9 +5075,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5083,9 +5086,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5094,9 +5097,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5105,9 +5108,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5116,9 +5119,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5127,9 +5130,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5138,13 +5141,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GlobalAveragePool<float>(
     const Context& context,
@@ -5154,7 +5157,7 @@ Status GlobalAveragePool<float>(
   return generated::global_average_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GlobalAveragePool<double>(
     const Context& context,
@@ -5164,7 +5167,7 @@ Status GlobalAveragePool<double>(
   return generated::global_average_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GlobalAveragePool<MLFloat16>(
     const Context& context,
@@ -5174,7 +5177,7 @@ Status GlobalAveragePool<MLFloat16>(
   return generated::global_average_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GlobalAveragePool<BFloat16>(
     const Context& context,
@@ -5217,7 +5220,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: LayerNormalizationGrad, line 23 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 24 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -5225,7 +5228,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: LayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 25 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -5263,7 +5266,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: LayerNormalizationGrad, line 13 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5271,28 +5274,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -5302,7 +5305,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: LayerNormalizationGrad, line 19 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -5311,7 +5314,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: LayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 0,
@@ -5320,7 +5323,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "scale",
     },
-    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 22 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 0,
@@ -5332,7 +5335,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: LayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 27 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -5491,7 +5494,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -5501,7 +5504,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kDouble,
@@ -5511,7 +5514,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kMLFloat16,
@@ -5521,7 +5524,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kBFloat16,
@@ -5531,7 +5534,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -5541,7 +5544,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -5551,7 +5554,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kMLFloat16,
@@ -5561,7 +5564,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kBFloat16,
@@ -5571,7 +5574,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -5584,55 +5587,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5642,8 +5601,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5653,8 +5612,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5664,8 +5623,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5675,8 +5634,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5686,8 +5645,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5697,8 +5656,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5708,8 +5667,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5719,8 +5678,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5730,8 +5689,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5741,8 +5700,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5752,8 +5711,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5763,8 +5722,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5774,19 +5733,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status LayerNormalizationGrad<float, float, float>(
     const Context& context,
@@ -5797,7 +5800,7 @@ Status LayerNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status LayerNormalizationGrad<double, double, double>(
     const Context& context,
@@ -5808,7 +5811,7 @@ Status LayerNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -5819,7 +5822,7 @@ Status LayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status LayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -5830,7 +5833,7 @@ Status LayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status LayerNormalizationGrad<float, MLFloat16, float>(
     const Context& context,
@@ -5841,7 +5844,7 @@ Status LayerNormalizationGrad<float, MLFloat16, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status LayerNormalizationGrad<float, BFloat16, float>(
     const Context& context,
@@ -5852,7 +5855,7 @@ Status LayerNormalizationGrad<float, BFloat16, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -5863,7 +5866,7 @@ Status LayerNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status LayerNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -5874,7 +5877,7 @@ Status LayerNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -5920,7 +5923,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -5928,14 +5931,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6006,7 +6009,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6131,25 +6134,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6158,7 +6161,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6166,9 +6169,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6176,9 +6179,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6186,9 +6189,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6196,9 +6199,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6206,9 +6209,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6216,9 +6219,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6226,9 +6229,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6236,13 +6239,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceL2Grad<float>(
     const Context& context,
@@ -6252,7 +6255,7 @@ Status ReduceL2Grad<float>(
   return generated::reduce_l2_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceL2Grad<double>(
     const Context& context,
@@ -6262,7 +6265,7 @@ Status ReduceL2Grad<double>(
   return generated::reduce_l2_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceL2Grad<MLFloat16>(
     const Context& context,
@@ -6272,7 +6275,7 @@ Status ReduceL2Grad<MLFloat16>(
   return generated::reduce_l2_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceL2Grad<BFloat16>(
     const Context& context,
@@ -6302,7 +6305,7 @@ Result<ReduceL2GradOutputDims> InferShapes(
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 namespace generated::softmax_cross_entropy_loss_stub {
 
-extern const std::array<Row, 16> kRows;
+extern const std::array<Row, 20> kRows;
 
 namespace {
 
@@ -6317,15 +6320,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6387,21 +6390,21 @@ constexpr std::array<DimSpec, 2> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 25 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -6412,14 +6415,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape3,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
@@ -6442,7 +6445,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -6451,7 +6454,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -6648,7 +6651,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6658,7 +6661,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -6668,7 +6671,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -6678,7 +6681,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -6688,7 +6691,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6698,7 +6701,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -6708,7 +6711,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -6718,7 +6721,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6728,58 +6731,34 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kMLFloat16,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+constexpr std::array<DataType, 3> kTypes9 = {
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+    // T1
+    DataType::kBFloat16,
+};
+
 }  // namespace
 
-constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
+constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6789,8 +6768,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6800,8 +6779,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6811,8 +6790,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6822,8 +6801,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6833,8 +6812,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6844,8 +6823,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6855,8 +6834,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6866,8 +6845,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6877,8 +6856,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6888,8 +6867,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6899,19 +6878,107 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
         .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
     const Context& context,
@@ -6922,7 +6989,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
     const Context& context,
@@ -6933,7 +7000,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
     const Context& context,
@@ -6944,7 +7011,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
     const Context& context,
@@ -6955,7 +7022,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -6966,7 +7033,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -6977,7 +7044,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -6988,7 +7055,7 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
     const Context& context,
@@ -6997,6 +7064,28 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
     const SoftmaxCrossEntropyLossOutputs<BFloat16, std::int32_t, float>& outputs) {
   return generated::softmax_cross_entropy_loss_stub::CallTyped(
       7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<MLFloat16, std::int64_t, MLFloat16>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<MLFloat16, std::int64_t, MLFloat16>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      8, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+template <>
+Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, BFloat16>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossAttributes& attributes,
+    const SoftmaxCrossEntropyLossInputs<BFloat16, std::int64_t, BFloat16>& inputs,
+    const SoftmaxCrossEntropyLossOutputs<BFloat16, std::int64_t, BFloat16>& outputs) {
+  return generated::softmax_cross_entropy_loss_stub::CallTyped(
+      9, context, attributes, inputs, outputs);
 }
 
 Result<SoftmaxCrossEntropyLossOutputDims> InferShapes(
@@ -7030,7 +7119,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 23 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -7038,7 +7127,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 25 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -7076,7 +7165,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7084,28 +7173,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "total",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 0,
@@ -7115,7 +7204,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7124,7 +7213,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "dGamma",
         .type_parameter = 0,
@@ -7133,7 +7222,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "gamma",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 22 of the entry
     TensorSpec{
         .name = "dBeta",
         .type_parameter = 0,
@@ -7145,7 +7234,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7304,25 +7393,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7331,7 +7420,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7340,9 +7429,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7351,9 +7440,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7362,9 +7451,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7373,9 +7462,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7384,9 +7473,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7395,9 +7484,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7406,9 +7495,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7417,13 +7506,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SkipLayerNormalizationGrad<float>(
     const Context& context,
@@ -7434,7 +7523,7 @@ Status SkipLayerNormalizationGrad<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SkipLayerNormalizationGrad<double>(
     const Context& context,
@@ -7445,7 +7534,7 @@ Status SkipLayerNormalizationGrad<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SkipLayerNormalizationGrad<MLFloat16>(
     const Context& context,
@@ -7456,7 +7545,7 @@ Status SkipLayerNormalizationGrad<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SkipLayerNormalizationGrad<BFloat16>(
     const Context& context,
@@ -7502,15 +7591,15 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 21 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7544,7 +7633,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: MeanVarianceNormalization, line 12 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7554,7 +7643,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: MeanVarianceNormalization, line 14 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 15 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7562,7 +7651,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
     },
-    // ops.yaml: MeanVarianceNormalization, line 15 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 16 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
@@ -7570,7 +7659,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: MeanVarianceNormalization, line 16 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 17 of the entry
     TensorSpec{
         .name = "std_dev",
         .type_parameter = 0,
@@ -7581,7 +7670,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -7724,25 +7813,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7751,7 +7840,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7760,9 +7849,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7771,9 +7860,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7782,9 +7871,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7793,9 +7882,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7804,9 +7893,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7815,9 +7904,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7826,9 +7915,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7837,13 +7926,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MeanVarianceNormalization<float>(
     const Context& context,
@@ -7854,7 +7943,7 @@ Status MeanVarianceNormalization<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MeanVarianceNormalization<double>(
     const Context& context,
@@ -7865,7 +7954,7 @@ Status MeanVarianceNormalization<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MeanVarianceNormalization<MLFloat16>(
     const Context& context,
@@ -7876,7 +7965,7 @@ Status MeanVarianceNormalization<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MeanVarianceNormalization<BFloat16>(
     const Context& context,
@@ -7922,15 +8011,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: InstanceNormalization, line 20 of the entry
+    // ops.yaml: InstanceNormalization, line 21 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: InstanceNormalization, line 21 of the entry
+    // ops.yaml: InstanceNormalization, line 22 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: InstanceNormalization, line 22 of the entry
+    // ops.yaml: InstanceNormalization, line 23 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7976,21 +8065,21 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: InstanceNormalization, line 12 of the entry
+    // ops.yaml: InstanceNormalization, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: InstanceNormalization, line 13 of the entry
+    // ops.yaml: InstanceNormalization, line 14 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: InstanceNormalization, line 14 of the entry
+    // ops.yaml: InstanceNormalization, line 15 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
@@ -8000,7 +8089,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: InstanceNormalization, line 16 of the entry
+    // ops.yaml: InstanceNormalization, line 17 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -8008,7 +8097,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
     },
-    // ops.yaml: InstanceNormalization, line 17 of the entry
+    // ops.yaml: InstanceNormalization, line 18 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
@@ -8016,7 +8105,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[N, C]",
     },
-    // ops.yaml: InstanceNormalization, line 18 of the entry
+    // ops.yaml: InstanceNormalization, line 19 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -8027,7 +8116,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: InstanceNormalization, line 24 of the entry
+    // ops.yaml: InstanceNormalization, line 25 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -8180,7 +8269,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8190,7 +8279,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8200,7 +8289,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8210,7 +8299,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8220,7 +8309,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -8230,7 +8319,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -8240,7 +8329,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -8250,7 +8339,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -8260,7 +8349,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -8273,55 +8362,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8331,8 +8376,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8342,8 +8387,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8353,8 +8398,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8364,8 +8409,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8375,8 +8420,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8386,8 +8431,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8397,8 +8442,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8408,8 +8453,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8419,8 +8464,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8430,8 +8475,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8441,8 +8486,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8452,8 +8497,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8463,19 +8508,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status InstanceNormalization<float, float, float>(
     const Context& context,
@@ -8485,7 +8574,7 @@ Status InstanceNormalization<float, float, float>(
   return generated::instance_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status InstanceNormalization<double, double, double>(
     const Context& context,
@@ -8495,7 +8584,7 @@ Status InstanceNormalization<double, double, double>(
   return generated::instance_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -8505,7 +8594,7 @@ Status InstanceNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::instance_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status InstanceNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -8515,7 +8604,7 @@ Status InstanceNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::instance_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -8525,7 +8614,7 @@ Status InstanceNormalization<MLFloat16, float, float>(
   return generated::instance_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status InstanceNormalization<BFloat16, float, float>(
     const Context& context,
@@ -8535,7 +8624,7 @@ Status InstanceNormalization<BFloat16, float, float>(
   return generated::instance_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -8545,7 +8634,7 @@ Status InstanceNormalization<MLFloat16, MLFloat16, float>(
   return generated::instance_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status InstanceNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -8555,7 +8644,7 @@ Status InstanceNormalization<BFloat16, BFloat16, float>(
   return generated::instance_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status InstanceNormalization<float, MLFloat16, float>(
     const Context& context,

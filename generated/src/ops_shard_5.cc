@@ -158,6 +158,9 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
+namespace generated::softmax_cross_entropy_loss_stub {
+extern const std::int32_t kEntryLine;
+}
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
 }
@@ -173,22 +176,22 @@ using Given = ::gradsmith::ConvTransposeGradAttributes;
 using Kernel = ::gradsmith::conv::ConvTransposeGrad;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: ConvTransposeGrad, line 4 of the entry: there is no kernel conv::ConvTransposeGrad; expected struct ConvTransposeGrad in conv/kernels.h");
+    "ops.yaml: ConvTransposeGrad, line 5 of the entry: there is no kernel conv::ConvTransposeGrad; expected struct ConvTransposeGrad in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "dY [N, M, *O], X [N, C, *D], W [C, M / group, *K], dX [N, C, *D], dW [C, M / group, *K], dB [M], O = conv::TransposedOutputSpatial(D, K)",
-    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kShapes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTransposeGrad, line 5 of the entry: kShapes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, X T, W T, dX T, dW T, dB T",
-    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kTypes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTransposeGrad, line 5 of the entry: kTypes of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits ==
         "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1, output_padding length D min 0, output_shape length D min 0",
-    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kLimits of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTransposeGrad, line 5 of the entry: kLimits of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "ConvTranspose, dY of Y, dX of X, dW of W, dB of B",
-    "ops.yaml: ConvTransposeGrad, line 4 of the entry: kGradientOf of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: ConvTransposeGrad, line 5 of the entry: kGradientOf of kernel conv::ConvTransposeGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -209,22 +212,22 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: ConvTransposeGrad, line 18 of the entry
+// ops.yaml: ConvTransposeGrad, line 20 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::TransposedOutputSpatial(
       KernelAttributes(attributes), symbols[4], symbols[5]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: ConvTransposeGrad, line 7 of the entry
+    // ops.yaml: ConvTransposeGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: ConvTransposeGrad, line 7 of the entry
+    // ops.yaml: ConvTransposeGrad, line 9 of the entry
     SymbolSpec{
         .name = "M",
     },
-    // ops.yaml: ConvTransposeGrad, line 18 of the entry
+    // ops.yaml: ConvTransposeGrad, line 20 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -234,19 +237,19 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "conv::TransposedOutputSpatial(D, K)",
     },
-    // ops.yaml: ConvTransposeGrad, line 15 of the entry
+    // ops.yaml: ConvTransposeGrad, line 17 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 4,
     },
-    // ops.yaml: ConvTransposeGrad, line 16 of the entry
+    // ops.yaml: ConvTransposeGrad, line 18 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: ConvTransposeGrad, line 17 of the entry
+    // ops.yaml: ConvTransposeGrad, line 19 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -314,7 +317,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ConvTransposeGrad, line 7 of the entry
+    // ops.yaml: ConvTransposeGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -322,14 +325,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, M, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ConvTransposeGrad, line 8 of the entry
+    // ops.yaml: ConvTransposeGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: ConvTransposeGrad, line 9 of the entry
+    // ops.yaml: ConvTransposeGrad, line 11 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
@@ -339,7 +342,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: ConvTransposeGrad, line 11 of the entry
+    // ops.yaml: ConvTransposeGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -348,7 +351,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: ConvTransposeGrad, line 12 of the entry
+    // ops.yaml: ConvTransposeGrad, line 14 of the entry
     TensorSpec{
         .name = "dW",
         .type_parameter = 0,
@@ -357,7 +360,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C, M / group, *K]",
         .gradient_of = "W",
     },
-    // ops.yaml: ConvTransposeGrad, line 13 of the entry
+    // ops.yaml: ConvTransposeGrad, line 15 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -384,7 +387,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -394,7 +397,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 23 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -404,7 +407,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -414,7 +417,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -424,7 +427,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -432,7 +435,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -441,7 +444,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices5,
     },
-    // ops.yaml: ConvTranspose, line 18 of the entry
+    // ops.yaml: ConvTranspose, line 20 of the entry
     AttributeSpec{
         .name = "output_padding",
         .kind = AttributeKind::kInts,
@@ -451,7 +454,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 4,
     },
-    // ops.yaml: ConvTranspose, line 19 of the entry
+    // ops.yaml: ConvTranspose, line 21 of the entry
     AttributeSpec{
         .name = "output_shape",
         .kind = AttributeKind::kInts,
@@ -535,25 +538,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -562,7 +565,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -570,9 +573,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -580,9 +583,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -590,9 +593,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -600,9 +603,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -610,9 +613,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -620,9 +623,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -630,9 +633,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -640,13 +643,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::conv_transpose_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ConvTransposeGrad<float>(
     const Context& context,
@@ -656,7 +659,7 @@ Status ConvTransposeGrad<float>(
   return generated::conv_transpose_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ConvTransposeGrad<double>(
     const Context& context,
@@ -666,7 +669,7 @@ Status ConvTransposeGrad<double>(
   return generated::conv_transpose_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ConvTransposeGrad<MLFloat16>(
     const Context& context,
@@ -676,7 +679,7 @@ Status ConvTransposeGrad<MLFloat16>(
   return generated::conv_transpose_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ConvTransposeGrad<BFloat16>(
     const Context& context,
@@ -748,15 +751,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationRelu, line 10 of the entry
+    // ops.yaml: BatchNormalizationRelu, line 13 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -790,35 +793,35 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalization, line 6 of the entry
+    // ops.yaml: BatchNormalization, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 7 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 8 of the entry
+    // ops.yaml: BatchNormalization, line 13 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 9 of the entry
+    // ops.yaml: BatchNormalization, line 14 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 10 of the entry
+    // ops.yaml: BatchNormalization, line 15 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -828,14 +831,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 5> kOutputs = {
-    // ops.yaml: BatchNormalizationRelu, line 8 of the entry
+    // ops.yaml: BatchNormalizationRelu, line 11 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 13 of the entry
+    // ops.yaml: BatchNormalization, line 18 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
@@ -844,7 +847,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 3,
     },
-    // ops.yaml: BatchNormalization, line 14 of the entry
+    // ops.yaml: BatchNormalization, line 19 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -853,7 +856,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 4,
     },
-    // ops.yaml: BatchNormalization, line 15 of the entry
+    // ops.yaml: BatchNormalization, line 20 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
@@ -861,7 +864,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 16 of the entry
+    // ops.yaml: BatchNormalization, line 21 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -872,7 +875,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: BatchNormalization, line 20 of the entry
+    // ops.yaml: BatchNormalization, line 25 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -880,7 +883,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: BatchNormalization, line 21 of the entry
+    // ops.yaml: BatchNormalization, line 26 of the entry
     AttributeSpec{
         .name = "momentum",
         .kind = AttributeKind::kFloat,
@@ -974,7 +977,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -984,7 +987,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -994,7 +997,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1004,7 +1007,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1014,7 +1017,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1024,7 +1027,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1034,7 +1037,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1044,7 +1047,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1057,111 +1060,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 23 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 22,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 24 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 23,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: BatchNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1170,8 +1073,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1180,8 +1083,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1190,8 +1093,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1200,8 +1103,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1210,18 +1113,118 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
+        .name = "half",
+        .types = kTypes2,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_float_params",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 31,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 33 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 32,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 34,
     },
 };
 
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml: BatchNormalization, line 23 of the entry
+// ops.yaml: BatchNormalization, line 28 of the entry
 template <>
 Status BatchNormalizationRelu<float, float, float>(
     const Context& context,
@@ -1232,7 +1235,7 @@ Status BatchNormalizationRelu<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 24 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationRelu<double, double, double>(
     const Context& context,
@@ -1243,7 +1246,7 @@ Status BatchNormalizationRelu<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 25 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1254,7 +1257,7 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 26 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1265,7 +1268,7 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 27 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, float, float>(
     const Context& context,
@@ -1276,7 +1279,7 @@ Status BatchNormalizationRelu<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1287,7 +1290,7 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1298,7 +1301,7 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, float, float>(
     const Context& context,
@@ -1467,25 +1470,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1494,7 +1497,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1502,9 +1505,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1512,9 +1515,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1522,9 +1525,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1532,9 +1535,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1542,9 +1545,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1552,9 +1555,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1562,9 +1565,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1572,13 +1575,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SoftplusGrad<float>(
     const Context& context,
@@ -1588,7 +1591,7 @@ Status SoftplusGrad<float>(
   return generated::softplus_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SoftplusGrad<double>(
     const Context& context,
@@ -1598,7 +1601,7 @@ Status SoftplusGrad<double>(
   return generated::softplus_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SoftplusGrad<MLFloat16>(
     const Context& context,
@@ -1608,7 +1611,7 @@ Status SoftplusGrad<MLFloat16>(
   return generated::softplus_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SoftplusGrad<BFloat16>(
     const Context& context,
@@ -1780,25 +1783,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1807,7 +1810,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1815,9 +1818,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1825,9 +1828,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1835,9 +1838,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1845,9 +1848,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1855,9 +1858,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1865,9 +1868,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1875,9 +1878,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1885,13 +1888,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status HardSigmoid<float>(
     const Context& context,
@@ -1901,7 +1904,7 @@ Status HardSigmoid<float>(
   return generated::hard_sigmoid_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status HardSigmoid<double>(
     const Context& context,
@@ -1911,7 +1914,7 @@ Status HardSigmoid<double>(
   return generated::hard_sigmoid_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status HardSigmoid<MLFloat16>(
     const Context& context,
@@ -1921,7 +1924,7 @@ Status HardSigmoid<MLFloat16>(
   return generated::hard_sigmoid_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status HardSigmoid<BFloat16>(
     const Context& context,
@@ -2105,25 +2108,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2132,7 +2135,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2140,9 +2143,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2150,9 +2153,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2160,9 +2163,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2170,9 +2173,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2180,9 +2183,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2190,9 +2193,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2200,9 +2203,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2210,13 +2213,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status HardSigmoidGrad<float>(
     const Context& context,
@@ -2226,7 +2229,7 @@ Status HardSigmoidGrad<float>(
   return generated::hard_sigmoid_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status HardSigmoidGrad<double>(
     const Context& context,
@@ -2236,7 +2239,7 @@ Status HardSigmoidGrad<double>(
   return generated::hard_sigmoid_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status HardSigmoidGrad<MLFloat16>(
     const Context& context,
@@ -2246,7 +2249,7 @@ Status HardSigmoidGrad<MLFloat16>(
   return generated::hard_sigmoid_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status HardSigmoidGrad<BFloat16>(
     const Context& context,
@@ -2408,25 +2411,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2435,7 +2438,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2443,9 +2446,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2453,9 +2456,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2463,9 +2466,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2473,9 +2476,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2483,9 +2486,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2493,9 +2496,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2503,9 +2506,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2513,13 +2516,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::swish_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Swish<float>(
     const Context& context,
@@ -2529,7 +2532,7 @@ Status Swish<float>(
   return generated::swish_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Swish<double>(
     const Context& context,
@@ -2539,7 +2542,7 @@ Status Swish<double>(
   return generated::swish_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Swish<MLFloat16>(
     const Context& context,
@@ -2549,7 +2552,7 @@ Status Swish<MLFloat16>(
   return generated::swish_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Swish<BFloat16>(
     const Context& context,
@@ -2723,25 +2726,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2750,7 +2753,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2758,9 +2761,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2768,9 +2771,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2778,9 +2781,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2788,9 +2791,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2798,9 +2801,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2808,9 +2811,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2818,9 +2821,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2828,13 +2831,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ThresholdedReluGrad<float>(
     const Context& context,
@@ -2844,7 +2847,7 @@ Status ThresholdedReluGrad<float>(
   return generated::thresholded_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ThresholdedReluGrad<double>(
     const Context& context,
@@ -2854,7 +2857,7 @@ Status ThresholdedReluGrad<double>(
   return generated::thresholded_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ThresholdedReluGrad<MLFloat16>(
     const Context& context,
@@ -2864,7 +2867,7 @@ Status ThresholdedReluGrad<MLFloat16>(
   return generated::thresholded_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ThresholdedReluGrad<BFloat16>(
     const Context& context,
@@ -3025,25 +3028,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3052,7 +3055,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3060,9 +3063,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3070,9 +3073,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3080,9 +3083,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3090,9 +3093,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3100,9 +3103,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3110,9 +3113,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3120,9 +3123,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3130,13 +3133,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SoftsignGrad<float>(
     const Context& context,
@@ -3146,7 +3149,7 @@ Status SoftsignGrad<float>(
   return generated::softsign_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SoftsignGrad<double>(
     const Context& context,
@@ -3156,7 +3159,7 @@ Status SoftsignGrad<double>(
   return generated::softsign_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SoftsignGrad<MLFloat16>(
     const Context& context,
@@ -3166,7 +3169,7 @@ Status SoftsignGrad<MLFloat16>(
   return generated::softsign_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SoftsignGrad<BFloat16>(
     const Context& context,
@@ -3327,25 +3330,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3354,7 +3357,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3362,9 +3365,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3372,9 +3375,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3382,9 +3385,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3392,9 +3395,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3402,9 +3405,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3412,9 +3415,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3422,9 +3425,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3432,13 +3435,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MishGrad<float>(
     const Context& context,
@@ -3448,7 +3451,7 @@ Status MishGrad<float>(
   return generated::mish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MishGrad<double>(
     const Context& context,
@@ -3458,7 +3461,7 @@ Status MishGrad<double>(
   return generated::mish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MishGrad<MLFloat16>(
     const Context& context,
@@ -3468,7 +3471,7 @@ Status MishGrad<MLFloat16>(
   return generated::mish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MishGrad<BFloat16>(
     const Context& context,
@@ -3629,25 +3632,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3656,7 +3659,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3664,9 +3667,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3674,9 +3677,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3684,9 +3687,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3694,9 +3697,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3704,9 +3707,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3714,9 +3717,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3724,9 +3727,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3734,13 +3737,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ExpGrad<float>(
     const Context& context,
@@ -3750,7 +3753,7 @@ Status ExpGrad<float>(
   return generated::exp_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ExpGrad<double>(
     const Context& context,
@@ -3760,7 +3763,7 @@ Status ExpGrad<double>(
   return generated::exp_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ExpGrad<MLFloat16>(
     const Context& context,
@@ -3770,7 +3773,7 @@ Status ExpGrad<MLFloat16>(
   return generated::exp_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ExpGrad<BFloat16>(
     const Context& context,
@@ -3932,25 +3935,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3959,7 +3962,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3967,9 +3970,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3977,9 +3980,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3987,9 +3990,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3997,9 +4000,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4007,9 +4010,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4017,9 +4020,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4027,9 +4030,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4037,13 +4040,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReciprocalGrad<float>(
     const Context& context,
@@ -4053,7 +4056,7 @@ Status ReciprocalGrad<float>(
   return generated::reciprocal_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReciprocalGrad<double>(
     const Context& context,
@@ -4063,7 +4066,7 @@ Status ReciprocalGrad<double>(
   return generated::reciprocal_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReciprocalGrad<MLFloat16>(
     const Context& context,
@@ -4073,7 +4076,7 @@ Status ReciprocalGrad<MLFloat16>(
   return generated::reciprocal_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReciprocalGrad<BFloat16>(
     const Context& context,
@@ -4222,25 +4225,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4249,7 +4252,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4257,9 +4260,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4267,9 +4270,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4277,9 +4280,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4287,9 +4290,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4297,9 +4300,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4307,9 +4310,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4317,9 +4320,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4327,13 +4330,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::asin_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Asin<float>(
     const Context& context,
@@ -4343,7 +4346,7 @@ Status Asin<float>(
   return generated::asin_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Asin<double>(
     const Context& context,
@@ -4353,7 +4356,7 @@ Status Asin<double>(
   return generated::asin_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Asin<MLFloat16>(
     const Context& context,
@@ -4363,7 +4366,7 @@ Status Asin<MLFloat16>(
   return generated::asin_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Asin<BFloat16>(
     const Context& context,
@@ -4580,25 +4583,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4607,7 +4610,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4615,9 +4618,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4625,9 +4628,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4635,9 +4638,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4645,9 +4648,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4655,9 +4658,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4665,9 +4668,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4675,9 +4678,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4685,13 +4688,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::div_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status DivGrad<float>(
     const Context& context,
@@ -4701,7 +4704,7 @@ Status DivGrad<float>(
   return generated::div_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status DivGrad<double>(
     const Context& context,
@@ -4711,7 +4714,7 @@ Status DivGrad<double>(
   return generated::div_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status DivGrad<MLFloat16>(
     const Context& context,
@@ -4721,7 +4724,7 @@ Status DivGrad<MLFloat16>(
   return generated::div_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status DivGrad<BFloat16>(
     const Context& context,
@@ -4881,25 +4884,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4908,7 +4911,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4916,9 +4919,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4926,9 +4929,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4936,9 +4939,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4946,9 +4949,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4956,9 +4959,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4966,9 +4969,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4976,9 +4979,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4986,13 +4989,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::glu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Glu<float>(
     const Context& context,
@@ -5002,7 +5005,7 @@ Status Glu<float>(
   return generated::glu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Glu<double>(
     const Context& context,
@@ -5012,7 +5015,7 @@ Status Glu<double>(
   return generated::glu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Glu<MLFloat16>(
     const Context& context,
@@ -5022,7 +5025,7 @@ Status Glu<MLFloat16>(
   return generated::glu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Glu<BFloat16>(
     const Context& context,
@@ -5178,25 +5181,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5205,7 +5208,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5213,9 +5216,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5223,9 +5226,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5233,9 +5236,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5243,9 +5246,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5253,9 +5256,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5263,9 +5266,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5273,9 +5276,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5283,13 +5286,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::re_glu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReGlu<float>(
     const Context& context,
@@ -5299,7 +5302,7 @@ Status ReGlu<float>(
   return generated::re_glu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReGlu<double>(
     const Context& context,
@@ -5309,7 +5312,7 @@ Status ReGlu<double>(
   return generated::re_glu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReGlu<MLFloat16>(
     const Context& context,
@@ -5319,7 +5322,7 @@ Status ReGlu<MLFloat16>(
   return generated::re_glu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReGlu<BFloat16>(
     const Context& context,
@@ -5504,25 +5507,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5531,7 +5534,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5539,9 +5542,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5549,9 +5552,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5559,9 +5562,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5569,9 +5572,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5579,9 +5582,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5589,9 +5592,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5599,9 +5602,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5609,13 +5612,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReGluGrad<float>(
     const Context& context,
@@ -5625,7 +5628,7 @@ Status ReGluGrad<float>(
   return generated::re_glu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReGluGrad<double>(
     const Context& context,
@@ -5635,7 +5638,7 @@ Status ReGluGrad<double>(
   return generated::re_glu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReGluGrad<MLFloat16>(
     const Context& context,
@@ -5645,7 +5648,7 @@ Status ReGluGrad<MLFloat16>(
   return generated::re_glu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReGluGrad<BFloat16>(
     const Context& context,
@@ -5832,25 +5835,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5859,7 +5862,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5867,9 +5870,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5877,9 +5880,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5887,9 +5890,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5897,9 +5900,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5907,9 +5910,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5917,9 +5920,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5927,9 +5930,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5937,13 +5940,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GeGluGrad<float>(
     const Context& context,
@@ -5953,7 +5956,7 @@ Status GeGluGrad<float>(
   return generated::ge_glu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GeGluGrad<double>(
     const Context& context,
@@ -5963,7 +5966,7 @@ Status GeGluGrad<double>(
   return generated::ge_glu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GeGluGrad<MLFloat16>(
     const Context& context,
@@ -5973,7 +5976,7 @@ Status GeGluGrad<MLFloat16>(
   return generated::ge_glu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GeGluGrad<BFloat16>(
     const Context& context,
@@ -6148,25 +6151,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6175,7 +6178,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6183,9 +6186,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6193,9 +6196,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6203,9 +6206,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6213,9 +6216,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6223,9 +6226,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6233,9 +6236,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6243,9 +6246,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6253,13 +6256,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::dropout_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Dropout<float>(
     const Context& context,
@@ -6269,7 +6272,7 @@ Status Dropout<float>(
   return generated::dropout_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Dropout<double>(
     const Context& context,
@@ -6279,7 +6282,7 @@ Status Dropout<double>(
   return generated::dropout_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Dropout<MLFloat16>(
     const Context& context,
@@ -6289,7 +6292,7 @@ Status Dropout<MLFloat16>(
   return generated::dropout_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Dropout<BFloat16>(
     const Context& context,
@@ -6464,25 +6467,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6491,7 +6494,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6499,9 +6502,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6509,9 +6512,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6519,9 +6522,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6529,9 +6532,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6539,9 +6542,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6549,9 +6552,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6559,9 +6562,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6569,13 +6572,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status DropoutGrad<float>(
     const Context& context,
@@ -6585,7 +6588,7 @@ Status DropoutGrad<float>(
   return generated::dropout_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status DropoutGrad<double>(
     const Context& context,
@@ -6595,7 +6598,7 @@ Status DropoutGrad<double>(
   return generated::dropout_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status DropoutGrad<MLFloat16>(
     const Context& context,
@@ -6605,7 +6608,7 @@ Status DropoutGrad<MLFloat16>(
   return generated::dropout_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status DropoutGrad<BFloat16>(
     const Context& context,
@@ -6649,7 +6652,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalization, line 16 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 17 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -6657,7 +6660,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 17 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 18 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -6695,14 +6698,14 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 10 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 12 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
@@ -6712,14 +6715,14 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 13 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 15 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -6730,7 +6733,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 23 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6739,7 +6742,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 24 of the entry
+    // ops.yaml: LayerNormalization, line 26 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -6881,7 +6884,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6891,7 +6894,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -6901,7 +6904,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -6911,7 +6914,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6921,7 +6924,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6931,7 +6934,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -6941,7 +6944,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -6951,7 +6954,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6961,7 +6964,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -6974,55 +6977,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7032,8 +6991,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7043,8 +7002,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7054,8 +7013,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7065,8 +7024,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7076,8 +7035,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7087,8 +7046,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7098,8 +7057,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7109,8 +7068,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7120,8 +7079,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7131,8 +7090,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7142,8 +7101,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7153,8 +7112,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7164,19 +7123,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, float, float>(
     const Context& context,
@@ -7187,7 +7190,7 @@ Status SimplifiedLayerNormalization<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalization<double, double, double>(
     const Context& context,
@@ -7198,7 +7201,7 @@ Status SimplifiedLayerNormalization<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -7209,7 +7212,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -7220,7 +7223,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -7231,7 +7234,7 @@ Status SimplifiedLayerNormalization<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, float, float>(
     const Context& context,
@@ -7242,7 +7245,7 @@ Status SimplifiedLayerNormalization<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -7253,7 +7256,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -7264,7 +7267,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, MLFloat16, float>(
     const Context& context,
@@ -7306,7 +7309,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7314,11 +7317,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7356,7 +7359,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceSum, line 7 of the entry
+    // ops.yaml: ReduceSum, line 8 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7366,7 +7369,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceSum, line 9 of the entry
+    // ops.yaml: ReduceSum, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7376,7 +7379,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7507,25 +7510,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7534,7 +7537,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7543,9 +7546,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7554,9 +7557,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7565,9 +7568,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7576,9 +7579,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7587,9 +7590,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7598,9 +7601,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7609,9 +7612,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7620,13 +7623,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceSum<float>(
     const Context& context,
@@ -7636,7 +7639,7 @@ Status ReduceSum<float>(
   return generated::reduce_sum_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceSum<double>(
     const Context& context,
@@ -7646,7 +7649,7 @@ Status ReduceSum<double>(
   return generated::reduce_sum_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceSum<MLFloat16>(
     const Context& context,
@@ -7656,7 +7659,7 @@ Status ReduceSum<MLFloat16>(
   return generated::reduce_sum_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceSum<BFloat16>(
     const Context& context,
@@ -7699,15 +7702,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7753,21 +7756,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -7778,14 +7781,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 2,
@@ -7793,7 +7796,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 2,
@@ -7804,7 +7807,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -7963,7 +7966,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7973,7 +7976,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -7983,7 +7986,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -7993,7 +7996,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -8003,7 +8006,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -8013,7 +8016,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -8023,7 +8026,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -8033,7 +8036,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -8046,55 +8049,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8104,8 +8063,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8115,8 +8074,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8126,8 +8085,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8137,8 +8096,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8148,8 +8107,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8159,8 +8118,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8170,8 +8129,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8181,8 +8140,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8192,8 +8151,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8203,8 +8162,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8214,19 +8173,63 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 35,
+        .line_offset = 37,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
     const Context& context,
@@ -8237,7 +8240,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
     const Context& context,
@@ -8248,7 +8251,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
     const Context& context,
@@ -8259,7 +8262,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
     const Context& context,
@@ -8270,7 +8273,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -8281,7 +8284,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -8292,7 +8295,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -8303,7 +8306,7 @@ Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int32_t, float>(
     const Context& context,
@@ -8335,7 +8338,7 @@ Result<SoftmaxCrossEntropyWithLabelsOutputDims> InferShapes(
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 
-extern const std::array<Row, 16> kRows;
+extern const std::array<Row, 20> kRows;
 
 namespace {
 
@@ -8350,18 +8353,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -8420,7 +8423,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -8428,21 +8431,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[N if reduction == none, *D if reduction == none]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 21 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -8453,7 +8456,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 23 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -8477,7 +8480,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -8486,7 +8489,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8691,7 +8694,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -8701,7 +8704,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kFloat,
@@ -8711,7 +8714,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kDouble,
@@ -8721,7 +8724,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kDouble,
@@ -8731,7 +8734,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -8741,7 +8744,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -8751,7 +8754,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kFloat,
@@ -8761,7 +8764,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kFloat,
@@ -8771,58 +8774,34 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kInt32,
 };
 
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+constexpr std::array<DataType, 3> kTypes8 = {
+    // T1
+    DataType::kMLFloat16,
+    // T
+    DataType::kMLFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+constexpr std::array<DataType, 3> kTypes9 = {
+    // T1
+    DataType::kBFloat16,
+    // T
+    DataType::kBFloat16,
+    // Tind
+    DataType::kInt64,
+};
+
 }  // namespace
 
-constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
+constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8832,8 +8811,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8843,8 +8822,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8854,8 +8833,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8865,8 +8844,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8876,8 +8855,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8887,8 +8866,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8898,8 +8877,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8909,8 +8888,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8920,8 +8899,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8931,8 +8910,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8942,19 +8921,107 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
         .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, float, std::int64_t>(
     const Context& context,
@@ -8965,7 +9032,7 @@ Status SoftmaxCrossEntropyLossGrad<float, float, std::int64_t>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, float, std::int32_t>(
     const Context& context,
@@ -8976,7 +9043,7 @@ Status SoftmaxCrossEntropyLossGrad<float, float, std::int32_t>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<double, double, std::int64_t>(
     const Context& context,
@@ -8987,7 +9054,7 @@ Status SoftmaxCrossEntropyLossGrad<double, double, std::int64_t>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<double, double, std::int32_t>(
     const Context& context,
@@ -8998,7 +9065,7 @@ Status SoftmaxCrossEntropyLossGrad<double, double, std::int32_t>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t>(
     const Context& context,
@@ -9009,7 +9076,7 @@ Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t>(
     const Context& context,
@@ -9020,7 +9087,7 @@ Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t>(
     const Context& context,
@@ -9031,7 +9098,7 @@ Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t>(
     const Context& context,
@@ -9040,6 +9107,28 @@ Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t>(
     const SoftmaxCrossEntropyLossGradOutputs<float, BFloat16, std::int32_t>& outputs) {
   return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
       7, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<MLFloat16, MLFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<MLFloat16, MLFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<MLFloat16, MLFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      8, context, attributes, inputs, outputs);
+}
+
+// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+template <>
+Status SoftmaxCrossEntropyLossGrad<BFloat16, BFloat16, std::int64_t>(
+    const Context& context,
+    const SoftmaxCrossEntropyLossGradAttributes& attributes,
+    const SoftmaxCrossEntropyLossGradInputs<BFloat16, BFloat16, std::int64_t>& inputs,
+    const SoftmaxCrossEntropyLossGradOutputs<BFloat16, BFloat16, std::int64_t>& outputs) {
+  return generated::softmax_cross_entropy_loss_grad_stub::CallTyped(
+      9, context, attributes, inputs, outputs);
 }
 
 Result<SoftmaxCrossEntropyLossGradOutputDims> InferShapes(
@@ -9073,7 +9162,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalization, line 25 of the entry
+    // ops.yaml: SkipLayerNormalization, line 28 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -9081,7 +9170,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalization, line 26 of the entry
+    // ops.yaml: SkipLayerNormalization, line 29 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -9119,28 +9208,28 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalization, line 14 of the entry
+    // ops.yaml: SkipLayerNormalization, line 17 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 15 of the entry
+    // ops.yaml: SkipLayerNormalization, line 18 of the entry
     TensorSpec{
         .name = "skip",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 16 of the entry
+    // ops.yaml: SkipLayerNormalization, line 19 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 17 of the entry
+    // ops.yaml: SkipLayerNormalization, line 20 of the entry
     TensorSpec{
         .name = "beta",
         .type_parameter = 0,
@@ -9148,7 +9237,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 18 of the entry
+    // ops.yaml: SkipLayerNormalization, line 21 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 0,
@@ -9159,14 +9248,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 4> kOutputs = {
-    // ops.yaml: SkipLayerNormalization, line 20 of the entry
+    // ops.yaml: SkipLayerNormalization, line 23 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 21 of the entry
+    // ops.yaml: SkipLayerNormalization, line 24 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
@@ -9174,7 +9263,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalization, line 22 of the entry
+    // ops.yaml: SkipLayerNormalization, line 25 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 0,
@@ -9182,7 +9271,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalization, line 23 of the entry
+    // ops.yaml: SkipLayerNormalization, line 26 of the entry
     TensorSpec{
         .name = "total",
         .type_parameter = 0,
@@ -9193,7 +9282,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 23 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -9202,7 +9291,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 24 of the entry
+    // ops.yaml: LayerNormalization, line 26 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -9369,25 +9458,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -9396,7 +9485,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -9405,9 +9494,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -9416,9 +9505,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -9427,9 +9516,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -9438,9 +9527,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -9449,9 +9538,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -9460,9 +9549,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -9471,9 +9560,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -9482,13 +9571,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SkipLayerNormalization<float>(
     const Context& context,
@@ -9499,7 +9588,7 @@ Status SkipLayerNormalization<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SkipLayerNormalization<double>(
     const Context& context,
@@ -9510,7 +9599,7 @@ Status SkipLayerNormalization<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SkipLayerNormalization<MLFloat16>(
     const Context& context,
@@ -9521,7 +9610,7 @@ Status SkipLayerNormalization<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SkipLayerNormalization<BFloat16>(
     const Context& context,

@@ -147,19 +147,19 @@ using Given = ::gradsmith::ConvAttributes;
 using Kernel = ::gradsmith::conv::Conv;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: Conv, line 3 of the entry: there is no kernel conv::Conv; expected struct Conv in conv/kernels.h");
+    "ops.yaml: Conv, line 5 of the entry: there is no kernel conv::Conv; expected struct Conv in conv/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes ==
         "X [N, C, *D], W [M, C / group, *K], B [M], Y [N, M, *O], O = conv::OutputSpatial(D, K)",
-    "ops.yaml: Conv, line 3 of the entry: kShapes of kernel conv::Conv is not what the entry was compared with; generate anew");
+    "ops.yaml: Conv, line 5 of the entry: kShapes of kernel conv::Conv is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "X T, W T, B T, Y T",
-    "ops.yaml: Conv, line 3 of the entry: kTypes of kernel conv::Conv is not what the entry was compared with; generate anew");
+    "ops.yaml: Conv, line 5 of the entry: kTypes of kernel conv::Conv is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits ==
         "D length [1, 3], K length D, O length D, M multiple_of group, C multiple_of group, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, group min 1",
-    "ops.yaml: Conv, line 3 of the entry: kLimits of kernel conv::Conv is not what the entry was compared with; generate anew");
+    "ops.yaml: Conv, line 5 of the entry: kLimits of kernel conv::Conv is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -178,33 +178,33 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: Conv, line 15 of the entry
+// ops.yaml: Conv, line 20 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::conv::OutputSpatial(KernelAttributes(attributes), symbols[2], symbols[4]);
 }
 
 constexpr std::array<SymbolSpec, 6> kSymbols = {
-    // ops.yaml: Conv, line 6 of the entry
+    // ops.yaml: Conv, line 11 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: Conv, line 6 of the entry
+    // ops.yaml: Conv, line 11 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: Conv, line 13 of the entry
+    // ops.yaml: Conv, line 18 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: Conv, line 12 of the entry
+    // ops.yaml: Conv, line 17 of the entry
     SymbolSpec{
         .name = "M",
         .multiple_of = 4,
     },
-    // ops.yaml: Conv, line 14 of the entry
+    // ops.yaml: Conv, line 19 of the entry
     SymbolSpec{
         .name = "K",
         .is_list = true,
@@ -212,7 +212,7 @@ constexpr std::array<SymbolSpec, 6> kSymbols = {
         .max_length = 3,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 15 of the entry
+    // ops.yaml: Conv, line 20 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -282,21 +282,21 @@ constexpr std::array<DimSpec, 3> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: Conv, line 6 of the entry
+    // ops.yaml: Conv, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: Conv, line 7 of the entry
+    // ops.yaml: Conv, line 12 of the entry
     TensorSpec{
         .name = "W",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[M, C / group, *K]",
     },
-    // ops.yaml: Conv, line 8 of the entry
+    // ops.yaml: Conv, line 13 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -307,7 +307,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: Conv, line 10 of the entry
+    // ops.yaml: Conv, line 15 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -332,7 +332,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 6> kAttributes = {
-    // ops.yaml: Conv, line 17 of the entry
+    // ops.yaml: Conv, line 22 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -342,7 +342,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 18 of the entry
+    // ops.yaml: Conv, line 23 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -352,7 +352,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 19 of the entry
+    // ops.yaml: Conv, line 24 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -362,7 +362,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 20 of the entry
+    // ops.yaml: Conv, line 25 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -372,7 +372,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: Conv, line 21 of the entry
+    // ops.yaml: Conv, line 26 of the entry
     AttributeSpec{
         .name = "group",
         .kind = AttributeKind::kInt,
@@ -380,7 +380,7 @@ constexpr std::array<AttributeSpec, 6> kAttributes = {
         .minimum = 1.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: Conv, line 22 of the entry
+    // ops.yaml: Conv, line 27 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -457,25 +457,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -484,7 +484,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -492,9 +492,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -502,9 +502,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -512,9 +512,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -522,9 +522,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -532,9 +532,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -542,9 +542,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -552,9 +552,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -562,13 +562,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::conv_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Conv<float>(
     const Context& context,
@@ -578,7 +578,7 @@ Status Conv<float>(
   return generated::conv_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Conv<double>(
     const Context& context,
@@ -588,7 +588,7 @@ Status Conv<double>(
   return generated::conv_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Conv<MLFloat16>(
     const Context& context,
@@ -598,7 +598,7 @@ Status Conv<MLFloat16>(
   return generated::conv_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Conv<BFloat16>(
     const Context& context,
@@ -770,25 +770,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -797,7 +797,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -805,9 +805,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -815,9 +815,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -825,9 +825,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -835,9 +835,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -845,9 +845,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -855,9 +855,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -865,9 +865,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -875,13 +875,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status LeakyReluGrad<float>(
     const Context& context,
@@ -891,7 +891,7 @@ Status LeakyReluGrad<float>(
   return generated::leaky_relu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status LeakyReluGrad<double>(
     const Context& context,
@@ -901,7 +901,7 @@ Status LeakyReluGrad<double>(
   return generated::leaky_relu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status LeakyReluGrad<MLFloat16>(
     const Context& context,
@@ -911,7 +911,7 @@ Status LeakyReluGrad<MLFloat16>(
   return generated::leaky_relu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status LeakyReluGrad<BFloat16>(
     const Context& context,
@@ -1060,25 +1060,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1087,7 +1087,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1095,9 +1095,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1105,9 +1105,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1115,9 +1115,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1125,9 +1125,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1135,9 +1135,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1145,9 +1145,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1155,9 +1155,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1165,13 +1165,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::relu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Relu<float>(
     const Context& context,
@@ -1181,7 +1181,7 @@ Status Relu<float>(
   return generated::relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Relu<double>(
     const Context& context,
@@ -1191,7 +1191,7 @@ Status Relu<double>(
   return generated::relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Relu<MLFloat16>(
     const Context& context,
@@ -1201,7 +1201,7 @@ Status Relu<MLFloat16>(
   return generated::relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Relu<BFloat16>(
     const Context& context,
@@ -1347,25 +1347,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1374,7 +1374,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1382,9 +1382,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1392,9 +1392,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1402,9 +1402,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1412,9 +1412,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1422,9 +1422,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1432,9 +1432,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1442,9 +1442,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1452,13 +1452,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::softplus_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Softplus<float>(
     const Context& context,
@@ -1468,7 +1468,7 @@ Status Softplus<float>(
   return generated::softplus_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Softplus<double>(
     const Context& context,
@@ -1478,7 +1478,7 @@ Status Softplus<double>(
   return generated::softplus_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Softplus<MLFloat16>(
     const Context& context,
@@ -1488,7 +1488,7 @@ Status Softplus<MLFloat16>(
   return generated::softplus_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Softplus<BFloat16>(
     const Context& context,
@@ -1661,25 +1661,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1688,7 +1688,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1696,9 +1696,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1706,9 +1706,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1716,9 +1716,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1726,9 +1726,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1736,9 +1736,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1746,9 +1746,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1756,9 +1756,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1766,13 +1766,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status CeluGrad<float>(
     const Context& context,
@@ -1782,7 +1782,7 @@ Status CeluGrad<float>(
   return generated::celu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status CeluGrad<double>(
     const Context& context,
@@ -1792,7 +1792,7 @@ Status CeluGrad<double>(
   return generated::celu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status CeluGrad<MLFloat16>(
     const Context& context,
@@ -1802,7 +1802,7 @@ Status CeluGrad<MLFloat16>(
   return generated::celu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status CeluGrad<BFloat16>(
     const Context& context,
@@ -1951,25 +1951,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1978,7 +1978,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1986,9 +1986,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1996,9 +1996,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2006,9 +2006,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2016,9 +2016,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2026,9 +2026,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2036,9 +2036,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2046,9 +2046,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2056,13 +2056,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sqrt_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Sqrt<float>(
     const Context& context,
@@ -2072,7 +2072,7 @@ Status Sqrt<float>(
   return generated::sqrt_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Sqrt<double>(
     const Context& context,
@@ -2082,7 +2082,7 @@ Status Sqrt<double>(
   return generated::sqrt_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Sqrt<MLFloat16>(
     const Context& context,
@@ -2092,7 +2092,7 @@ Status Sqrt<MLFloat16>(
   return generated::sqrt_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Sqrt<BFloat16>(
     const Context& context,
@@ -2250,25 +2250,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2277,7 +2277,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2285,9 +2285,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2295,9 +2295,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2305,9 +2305,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2315,9 +2315,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2325,9 +2325,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2335,9 +2335,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2345,9 +2345,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2355,13 +2355,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Expm1Grad<float>(
     const Context& context,
@@ -2371,7 +2371,7 @@ Status Expm1Grad<float>(
   return generated::expm1_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Expm1Grad<double>(
     const Context& context,
@@ -2381,7 +2381,7 @@ Status Expm1Grad<double>(
   return generated::expm1_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Expm1Grad<MLFloat16>(
     const Context& context,
@@ -2391,7 +2391,7 @@ Status Expm1Grad<MLFloat16>(
   return generated::expm1_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Expm1Grad<BFloat16>(
     const Context& context,
@@ -2617,25 +2617,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2644,7 +2644,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2652,9 +2652,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2662,9 +2662,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2672,9 +2672,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2682,9 +2682,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2692,9 +2692,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2702,9 +2702,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2712,9 +2712,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2722,13 +2722,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SubGrad<float>(
     const Context& context,
@@ -2738,7 +2738,7 @@ Status SubGrad<float>(
   return generated::sub_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SubGrad<double>(
     const Context& context,
@@ -2748,7 +2748,7 @@ Status SubGrad<double>(
   return generated::sub_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SubGrad<MLFloat16>(
     const Context& context,
@@ -2758,7 +2758,7 @@ Status SubGrad<MLFloat16>(
   return generated::sub_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SubGrad<BFloat16>(
     const Context& context,
@@ -2955,25 +2955,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2982,7 +2982,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2990,9 +2990,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3000,9 +3000,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3010,9 +3010,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3020,9 +3020,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3030,9 +3030,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3040,9 +3040,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3050,9 +3050,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3060,13 +3060,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mul_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Mul<float>(
     const Context& context,
@@ -3076,7 +3076,7 @@ Status Mul<float>(
   return generated::mul_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Mul<double>(
     const Context& context,
@@ -3086,7 +3086,7 @@ Status Mul<double>(
   return generated::mul_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Mul<MLFloat16>(
     const Context& context,
@@ -3096,7 +3096,7 @@ Status Mul<MLFloat16>(
   return generated::mul_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Mul<BFloat16>(
     const Context& context,
@@ -3314,25 +3314,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3341,7 +3341,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3349,9 +3349,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3359,9 +3359,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3369,9 +3369,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3379,9 +3379,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3389,9 +3389,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3399,9 +3399,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3409,9 +3409,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3419,13 +3419,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MulGrad<float>(
     const Context& context,
@@ -3435,7 +3435,7 @@ Status MulGrad<float>(
   return generated::mul_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MulGrad<double>(
     const Context& context,
@@ -3445,7 +3445,7 @@ Status MulGrad<double>(
   return generated::mul_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MulGrad<MLFloat16>(
     const Context& context,
@@ -3455,7 +3455,7 @@ Status MulGrad<MLFloat16>(
   return generated::mul_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MulGrad<BFloat16>(
     const Context& context,
@@ -3679,25 +3679,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3706,7 +3706,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3714,9 +3714,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3724,9 +3724,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3734,9 +3734,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3744,9 +3744,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3754,9 +3754,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3764,9 +3764,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3774,9 +3774,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3784,13 +3784,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::where_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Where<float>(
     const Context& context,
@@ -3800,7 +3800,7 @@ Status Where<float>(
   return generated::where_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Where<double>(
     const Context& context,
@@ -3810,7 +3810,7 @@ Status Where<double>(
   return generated::where_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Where<MLFloat16>(
     const Context& context,
@@ -3820,7 +3820,7 @@ Status Where<MLFloat16>(
   return generated::where_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Where<BFloat16>(
     const Context& context,
@@ -3996,25 +3996,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4023,7 +4023,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4031,9 +4031,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4041,9 +4041,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4051,9 +4051,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4061,9 +4061,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4071,9 +4071,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4081,9 +4081,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4091,9 +4091,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4101,13 +4101,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasGelu<float>(
     const Context& context,
@@ -4117,7 +4117,7 @@ Status BiasGelu<float>(
   return generated::bias_gelu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasGelu<double>(
     const Context& context,
@@ -4127,7 +4127,7 @@ Status BiasGelu<double>(
   return generated::bias_gelu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasGelu<MLFloat16>(
     const Context& context,
@@ -4137,7 +4137,7 @@ Status BiasGelu<MLFloat16>(
   return generated::bias_gelu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasGelu<BFloat16>(
     const Context& context,
@@ -4322,25 +4322,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4349,7 +4349,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4357,9 +4357,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4367,9 +4367,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4377,9 +4377,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4387,9 +4387,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4397,9 +4397,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4407,9 +4407,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4417,9 +4417,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4427,13 +4427,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SwiGluGrad<float>(
     const Context& context,
@@ -4443,7 +4443,7 @@ Status SwiGluGrad<float>(
   return generated::swi_glu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SwiGluGrad<double>(
     const Context& context,
@@ -4453,7 +4453,7 @@ Status SwiGluGrad<double>(
   return generated::swi_glu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SwiGluGrad<MLFloat16>(
     const Context& context,
@@ -4463,7 +4463,7 @@ Status SwiGluGrad<MLFloat16>(
   return generated::swi_glu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SwiGluGrad<BFloat16>(
     const Context& context,
@@ -4984,21 +4984,21 @@ using Given = ::gradsmith::MaxPoolGradAttributes;
 using Kernel = ::gradsmith::pool::MaxPoolGrad;
 static_assert(
     internal::IsComplete<Kernel>,
-    "ops.yaml: MaxPoolGrad, line 4 of the entry: there is no kernel pool::MaxPoolGrad; expected struct MaxPoolGrad in pool/kernels.h");
+    "ops.yaml: MaxPoolGrad, line 6 of the entry: there is no kernel pool::MaxPoolGrad; expected struct MaxPoolGrad in pool/kernels.h");
 // What the entry has been compared with.
 static_assert(
     Kernel::kShapes == "dY [N, C, *O], Indices [N, C, *O], dX [N, C, *D]",
-    "ops.yaml: MaxPoolGrad, line 4 of the entry: kShapes of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: MaxPoolGrad, line 6 of the entry: kShapes of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kTypes == "dY T, Indices int64, dX T",
-    "ops.yaml: MaxPoolGrad, line 4 of the entry: kTypes of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: MaxPoolGrad, line 6 of the entry: kTypes of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kLimits ==
         "D length [1, 3], O length D, kernel_shape length D min 1, strides length D min 1, pads length 2 * D min 0, dilations length D min 1, storage_order min 0 max 1",
-    "ops.yaml: MaxPoolGrad, line 4 of the entry: kLimits of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: MaxPoolGrad, line 6 of the entry: kLimits of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
 static_assert(
     Kernel::kGradientOf == "MaxPool, dY of Y, dX of X",
-    "ops.yaml: MaxPoolGrad, line 4 of the entry: kGradientOf of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
+    "ops.yaml: MaxPoolGrad, line 6 of the entry: kGradientOf of kernel pool::MaxPoolGrad is not what the entry was compared with; generate anew");
 
 constexpr std::array<std::string_view, 1> kTypeParameters = {
     // 0
@@ -5020,22 +5020,22 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: MaxPoolGrad, line 8 of the entry
+    // ops.yaml: MaxPoolGrad, line 13 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MaxPoolGrad, line 8 of the entry
+    // ops.yaml: MaxPoolGrad, line 13 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPoolGrad, line 14 of the entry
+    // ops.yaml: MaxPoolGrad, line 19 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: MaxPoolGrad, line 15 of the entry
+    // ops.yaml: MaxPoolGrad, line 20 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -5080,7 +5080,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: MaxPoolGrad, line 8 of the entry
+    // ops.yaml: MaxPoolGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5088,14 +5088,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, C, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: MaxPoolGrad, line 9 of the entry
+    // ops.yaml: MaxPoolGrad, line 14 of the entry
     TensorSpec{
         .name = "Indices",
         .fixed_type = DataType::kInt64,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
     },
-    // ops.yaml: MaxPoolGrad, line 10 of the entry
+    // ops.yaml: MaxPoolGrad, line 15 of the entry
     TensorSpec{
         .name = "shape",
         .fixed_type = DataType::kInt64,
@@ -5107,7 +5107,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MaxPoolGrad, line 12 of the entry
+    // ops.yaml: MaxPoolGrad, line 17 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -5133,7 +5133,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 8> kAttributes = {
-    // ops.yaml: MaxPool, line 15 of the entry
+    // ops.yaml: MaxPool, line 18 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -5143,7 +5143,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 16 of the entry
+    // ops.yaml: MaxPool, line 19 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -5153,7 +5153,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 17 of the entry
+    // ops.yaml: MaxPool, line 20 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -5163,7 +5163,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 2,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 18 of the entry
+    // ops.yaml: MaxPool, line 21 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -5173,7 +5173,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .length_factor = 1,
         .length_of = 3,
     },
-    // ops.yaml: MaxPool, line 19 of the entry
+    // ops.yaml: MaxPool, line 22 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -5182,7 +5182,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices4,
     },
-    // ops.yaml: MaxPool, line 20 of the entry
+    // ops.yaml: MaxPool, line 23 of the entry
     AttributeSpec{
         .name = "ceil_mode",
         .kind = AttributeKind::kBool,
@@ -5190,7 +5190,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: MaxPool, line 21 of the entry
+    // ops.yaml: MaxPool, line 24 of the entry
     AttributeSpec{
         .name = "storage_order",
         .kind = AttributeKind::kInt,
@@ -5198,7 +5198,7 @@ constexpr std::array<AttributeSpec, 8> kAttributes = {
         .minimum = 0.0,
         .maximum = 1.0,
     },
-    // ops.yaml: MaxPoolGrad, line 18 of the entry
+    // ops.yaml: MaxPoolGrad, line 23 of the entry
     AttributeSpec{
         .name = "x_shape",
         .kind = AttributeKind::kInts,
@@ -5274,25 +5274,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5301,7 +5301,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5310,9 +5310,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5321,9 +5321,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5332,9 +5332,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5343,9 +5343,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5354,9 +5354,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5365,9 +5365,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5376,9 +5376,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5387,13 +5387,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MaxPoolGrad<float>(
     const Context& context,
@@ -5403,7 +5403,7 @@ Status MaxPoolGrad<float>(
   return generated::max_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MaxPoolGrad<double>(
     const Context& context,
@@ -5413,7 +5413,7 @@ Status MaxPoolGrad<double>(
   return generated::max_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MaxPoolGrad<MLFloat16>(
     const Context& context,
@@ -5423,7 +5423,7 @@ Status MaxPoolGrad<MLFloat16>(
   return generated::max_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MaxPoolGrad<BFloat16>(
     const Context& context,
@@ -5486,21 +5486,21 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: GlobalMaxPool, line 12 of the entry
+// ops.yaml: GlobalMaxPool, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[3]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GlobalMaxPoolGrad, line 8 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GlobalMaxPoolGrad, line 8 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    // ops.yaml: GlobalMaxPool, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -5510,7 +5510,7 @@ constexpr std::array<SymbolSpec, 4> kSymbols = {
         .rule = &ComputeO,
         .rule_name = "pool::GlobalSpatial(D)",
     },
-    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    // ops.yaml: GlobalMaxPool, line 14 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -5552,7 +5552,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: GlobalMaxPoolGrad, line 8 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5560,14 +5560,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[N, C, *O]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: GlobalMaxPoolGrad, line 10 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 11 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -5577,7 +5577,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: GlobalMaxPoolGrad, line 12 of the entry
+    // ops.yaml: GlobalMaxPoolGrad, line 13 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -5655,25 +5655,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5682,7 +5682,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5691,9 +5691,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5702,9 +5702,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5713,9 +5713,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5724,9 +5724,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5735,9 +5735,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5746,9 +5746,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5757,9 +5757,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5768,13 +5768,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GlobalMaxPoolGrad<float>(
     const Context& context,
@@ -5784,7 +5784,7 @@ Status GlobalMaxPoolGrad<float>(
   return generated::global_max_pool_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GlobalMaxPoolGrad<double>(
     const Context& context,
@@ -5794,7 +5794,7 @@ Status GlobalMaxPoolGrad<double>(
   return generated::global_max_pool_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GlobalMaxPoolGrad<MLFloat16>(
     const Context& context,
@@ -5804,7 +5804,7 @@ Status GlobalMaxPoolGrad<MLFloat16>(
   return generated::global_max_pool_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GlobalMaxPoolGrad<BFloat16>(
     const Context& context,
@@ -5849,7 +5849,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 21 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -5857,7 +5857,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 22 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -5895,7 +5895,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 12 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5903,21 +5903,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -5927,7 +5927,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -5936,7 +5936,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 0,
@@ -5948,7 +5948,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 24 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6098,7 +6098,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -6108,7 +6108,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kDouble,
@@ -6118,7 +6118,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kMLFloat16,
@@ -6128,7 +6128,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kBFloat16,
@@ -6138,7 +6138,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -6148,7 +6148,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -6158,7 +6158,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kMLFloat16,
@@ -6168,7 +6168,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kBFloat16,
@@ -6178,7 +6178,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -6191,55 +6191,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6249,8 +6205,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6260,8 +6216,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6271,8 +6227,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6282,8 +6238,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6293,8 +6249,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6304,8 +6260,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6315,8 +6271,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6326,8 +6282,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6337,8 +6293,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6348,8 +6304,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6359,8 +6315,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6370,8 +6326,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6381,19 +6337,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, float, float>(
     const Context& context,
@@ -6404,7 +6404,7 @@ Status SimplifiedLayerNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<double, double, double>(
     const Context& context,
@@ -6415,7 +6415,7 @@ Status SimplifiedLayerNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -6426,7 +6426,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -6437,7 +6437,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
     const Context& context,
@@ -6448,7 +6448,7 @@ Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
     const Context& context,
@@ -6459,7 +6459,7 @@ Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -6470,7 +6470,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -6481,7 +6481,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -6525,7 +6525,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6533,14 +6533,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6575,7 +6575,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReduceMeanGrad, line 6 of the entry
+    // ops.yaml: ReduceMeanGrad, line 7 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6583,7 +6583,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReduceMeanGrad, line 6 of the entry
+    // ops.yaml: ReduceMeanGrad, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -6594,7 +6594,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMeanGrad, line 7 of the entry
+    // ops.yaml: ReduceMeanGrad, line 8 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6605,7 +6605,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6720,25 +6720,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6747,7 +6747,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6755,9 +6755,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6765,9 +6765,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6775,9 +6775,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6785,9 +6785,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6795,9 +6795,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6805,9 +6805,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6815,9 +6815,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6825,13 +6825,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceMeanGrad<float>(
     const Context& context,
@@ -6841,7 +6841,7 @@ Status ReduceMeanGrad<float>(
   return generated::reduce_mean_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceMeanGrad<double>(
     const Context& context,
@@ -6851,7 +6851,7 @@ Status ReduceMeanGrad<double>(
   return generated::reduce_mean_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceMeanGrad<MLFloat16>(
     const Context& context,
@@ -6861,7 +6861,7 @@ Status ReduceMeanGrad<MLFloat16>(
   return generated::reduce_mean_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceMeanGrad<BFloat16>(
     const Context& context,

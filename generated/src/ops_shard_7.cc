@@ -304,25 +304,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -331,7 +331,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -339,9 +339,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -349,9 +349,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -359,9 +359,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -369,9 +369,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -379,9 +379,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -389,9 +389,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -399,9 +399,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -409,13 +409,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status PReluGrad<float>(
     const Context& context,
@@ -425,7 +425,7 @@ Status PReluGrad<float>(
   return generated::prelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status PReluGrad<double>(
     const Context& context,
@@ -435,7 +435,7 @@ Status PReluGrad<double>(
   return generated::prelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status PReluGrad<MLFloat16>(
     const Context& context,
@@ -445,7 +445,7 @@ Status PReluGrad<MLFloat16>(
   return generated::prelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status PReluGrad<BFloat16>(
     const Context& context,
@@ -608,25 +608,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -635,7 +635,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -643,9 +643,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -653,9 +653,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -663,9 +663,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -673,9 +673,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -683,9 +683,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -693,9 +693,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -703,9 +703,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -713,13 +713,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status TanhGrad<float>(
     const Context& context,
@@ -729,7 +729,7 @@ Status TanhGrad<float>(
   return generated::tanh_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status TanhGrad<double>(
     const Context& context,
@@ -739,7 +739,7 @@ Status TanhGrad<double>(
   return generated::tanh_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status TanhGrad<MLFloat16>(
     const Context& context,
@@ -749,7 +749,7 @@ Status TanhGrad<MLFloat16>(
   return generated::tanh_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status TanhGrad<BFloat16>(
     const Context& context,
@@ -923,25 +923,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -950,7 +950,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -958,9 +958,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -968,9 +968,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -978,9 +978,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -988,9 +988,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -998,9 +998,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1008,9 +1008,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1018,9 +1018,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1028,13 +1028,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status SwishGrad<float>(
     const Context& context,
@@ -1044,7 +1044,7 @@ Status SwishGrad<float>(
   return generated::swish_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status SwishGrad<double>(
     const Context& context,
@@ -1054,7 +1054,7 @@ Status SwishGrad<double>(
   return generated::swish_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status SwishGrad<MLFloat16>(
     const Context& context,
@@ -1064,7 +1064,7 @@ Status SwishGrad<MLFloat16>(
   return generated::swish_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status SwishGrad<BFloat16>(
     const Context& context,
@@ -1236,25 +1236,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1263,7 +1263,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1271,9 +1271,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1281,9 +1281,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1291,9 +1291,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1301,9 +1301,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1311,9 +1311,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1321,9 +1321,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1331,9 +1331,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1341,13 +1341,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::selu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Selu<float>(
     const Context& context,
@@ -1357,7 +1357,7 @@ Status Selu<float>(
   return generated::selu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Selu<double>(
     const Context& context,
@@ -1367,7 +1367,7 @@ Status Selu<double>(
   return generated::selu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Selu<MLFloat16>(
     const Context& context,
@@ -1377,7 +1377,7 @@ Status Selu<MLFloat16>(
   return generated::selu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Selu<BFloat16>(
     const Context& context,
@@ -1537,25 +1537,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1564,7 +1564,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1572,9 +1572,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1582,9 +1582,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1592,9 +1592,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1602,9 +1602,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1612,9 +1612,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1622,9 +1622,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1632,9 +1632,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1642,13 +1642,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ThresholdedRelu<float>(
     const Context& context,
@@ -1658,7 +1658,7 @@ Status ThresholdedRelu<float>(
   return generated::thresholded_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ThresholdedRelu<double>(
     const Context& context,
@@ -1668,7 +1668,7 @@ Status ThresholdedRelu<double>(
   return generated::thresholded_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ThresholdedRelu<MLFloat16>(
     const Context& context,
@@ -1678,7 +1678,7 @@ Status ThresholdedRelu<MLFloat16>(
   return generated::thresholded_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ThresholdedRelu<BFloat16>(
     const Context& context,
@@ -1826,25 +1826,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -1853,7 +1853,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1861,9 +1861,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -1871,9 +1871,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1881,9 +1881,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -1891,9 +1891,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1901,9 +1901,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -1911,9 +1911,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1921,9 +1921,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -1931,13 +1931,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::exp_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Exp<float>(
     const Context& context,
@@ -1947,7 +1947,7 @@ Status Exp<float>(
   return generated::exp_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Exp<double>(
     const Context& context,
@@ -1957,7 +1957,7 @@ Status Exp<double>(
   return generated::exp_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Exp<MLFloat16>(
     const Context& context,
@@ -1967,7 +1967,7 @@ Status Exp<MLFloat16>(
   return generated::exp_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Exp<BFloat16>(
     const Context& context,
@@ -2113,25 +2113,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2140,7 +2140,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2148,9 +2148,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2158,9 +2158,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2168,9 +2168,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2178,9 +2178,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2188,9 +2188,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2198,9 +2198,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2208,9 +2208,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2218,13 +2218,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::log_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Log<float>(
     const Context& context,
@@ -2234,7 +2234,7 @@ Status Log<float>(
   return generated::log_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Log<double>(
     const Context& context,
@@ -2244,7 +2244,7 @@ Status Log<double>(
   return generated::log_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Log<MLFloat16>(
     const Context& context,
@@ -2254,7 +2254,7 @@ Status Log<MLFloat16>(
   return generated::log_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Log<BFloat16>(
     const Context& context,
@@ -2400,25 +2400,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2427,7 +2427,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2435,9 +2435,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2445,9 +2445,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2455,9 +2455,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2465,9 +2465,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2475,9 +2475,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2485,9 +2485,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2495,9 +2495,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2505,13 +2505,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sin_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Sin<float>(
     const Context& context,
@@ -2521,7 +2521,7 @@ Status Sin<float>(
   return generated::sin_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Sin<double>(
     const Context& context,
@@ -2531,7 +2531,7 @@ Status Sin<double>(
   return generated::sin_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Sin<MLFloat16>(
     const Context& context,
@@ -2541,7 +2541,7 @@ Status Sin<MLFloat16>(
   return generated::sin_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Sin<BFloat16>(
     const Context& context,
@@ -2687,25 +2687,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -2714,7 +2714,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2722,9 +2722,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -2732,9 +2732,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2742,9 +2742,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -2752,9 +2752,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2762,9 +2762,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -2772,9 +2772,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2782,9 +2782,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -2792,13 +2792,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::cos_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Cos<float>(
     const Context& context,
@@ -2808,7 +2808,7 @@ Status Cos<float>(
   return generated::cos_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Cos<double>(
     const Context& context,
@@ -2818,7 +2818,7 @@ Status Cos<double>(
   return generated::cos_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Cos<MLFloat16>(
     const Context& context,
@@ -2828,7 +2828,7 @@ Status Cos<MLFloat16>(
   return generated::cos_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Cos<BFloat16>(
     const Context& context,
@@ -2986,25 +2986,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3013,7 +3013,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3021,9 +3021,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3031,9 +3031,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3041,9 +3041,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3051,9 +3051,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3061,9 +3061,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3071,9 +3071,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3081,9 +3081,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3091,13 +3091,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status CosGrad<float>(
     const Context& context,
@@ -3107,7 +3107,7 @@ Status CosGrad<float>(
   return generated::cos_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status CosGrad<double>(
     const Context& context,
@@ -3117,7 +3117,7 @@ Status CosGrad<double>(
   return generated::cos_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status CosGrad<MLFloat16>(
     const Context& context,
@@ -3127,7 +3127,7 @@ Status CosGrad<MLFloat16>(
   return generated::cos_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status CosGrad<BFloat16>(
     const Context& context,
@@ -3288,25 +3288,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3315,7 +3315,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3323,9 +3323,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3333,9 +3333,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3343,9 +3343,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3353,9 +3353,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3363,9 +3363,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3373,9 +3373,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3383,9 +3383,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3393,13 +3393,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status TanGrad<float>(
     const Context& context,
@@ -3409,7 +3409,7 @@ Status TanGrad<float>(
   return generated::tan_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status TanGrad<double>(
     const Context& context,
@@ -3419,7 +3419,7 @@ Status TanGrad<double>(
   return generated::tan_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status TanGrad<MLFloat16>(
     const Context& context,
@@ -3429,7 +3429,7 @@ Status TanGrad<MLFloat16>(
   return generated::tan_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status TanGrad<BFloat16>(
     const Context& context,
@@ -3578,25 +3578,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3605,7 +3605,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3613,9 +3613,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3623,9 +3623,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3633,9 +3633,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3643,9 +3643,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3653,9 +3653,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3663,9 +3663,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3673,9 +3673,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -3683,13 +3683,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::cosh_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Cosh<float>(
     const Context& context,
@@ -3699,7 +3699,7 @@ Status Cosh<float>(
   return generated::cosh_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Cosh<double>(
     const Context& context,
@@ -3709,7 +3709,7 @@ Status Cosh<double>(
   return generated::cosh_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Cosh<MLFloat16>(
     const Context& context,
@@ -3719,7 +3719,7 @@ Status Cosh<MLFloat16>(
   return generated::cosh_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Cosh<BFloat16>(
     const Context& context,
@@ -3911,25 +3911,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -3938,7 +3938,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3946,9 +3946,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -3956,9 +3956,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3966,9 +3966,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -3976,9 +3976,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3986,9 +3986,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -3996,9 +3996,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4006,9 +4006,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4016,13 +4016,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::sub_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Sub<float>(
     const Context& context,
@@ -4032,7 +4032,7 @@ Status Sub<float>(
   return generated::sub_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Sub<double>(
     const Context& context,
@@ -4042,7 +4042,7 @@ Status Sub<double>(
   return generated::sub_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Sub<MLFloat16>(
     const Context& context,
@@ -4052,7 +4052,7 @@ Status Sub<MLFloat16>(
   return generated::sub_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Sub<BFloat16>(
     const Context& context,
@@ -4245,25 +4245,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4272,7 +4272,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4280,9 +4280,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4290,9 +4290,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4300,9 +4300,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4310,9 +4310,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4320,9 +4320,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4330,9 +4330,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4340,9 +4340,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4350,13 +4350,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::min_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Min<float>(
     const Context& context,
@@ -4366,7 +4366,7 @@ Status Min<float>(
   return generated::min_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Min<double>(
     const Context& context,
@@ -4376,7 +4376,7 @@ Status Min<double>(
   return generated::min_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Min<MLFloat16>(
     const Context& context,
@@ -4386,7 +4386,7 @@ Status Min<MLFloat16>(
   return generated::min_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Min<BFloat16>(
     const Context& context,
@@ -4579,25 +4579,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4606,7 +4606,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4614,9 +4614,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4624,9 +4624,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4634,9 +4634,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4644,9 +4644,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4654,9 +4654,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4664,9 +4664,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4674,9 +4674,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4684,13 +4684,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::pow_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status Pow<float>(
     const Context& context,
@@ -4700,7 +4700,7 @@ Status Pow<float>(
   return generated::pow_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status Pow<double>(
     const Context& context,
@@ -4710,7 +4710,7 @@ Status Pow<double>(
   return generated::pow_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status Pow<MLFloat16>(
     const Context& context,
@@ -4720,7 +4720,7 @@ Status Pow<MLFloat16>(
   return generated::pow_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status Pow<BFloat16>(
     const Context& context,
@@ -4893,25 +4893,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -4920,7 +4920,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4928,9 +4928,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -4938,9 +4938,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4948,9 +4948,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -4958,9 +4958,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4968,9 +4968,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -4978,9 +4978,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4988,9 +4988,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -4998,13 +4998,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasRelu<float>(
     const Context& context,
@@ -5014,7 +5014,7 @@ Status BiasRelu<float>(
   return generated::bias_relu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasRelu<double>(
     const Context& context,
@@ -5024,7 +5024,7 @@ Status BiasRelu<double>(
   return generated::bias_relu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasRelu<MLFloat16>(
     const Context& context,
@@ -5034,7 +5034,7 @@ Status BiasRelu<MLFloat16>(
   return generated::bias_relu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasRelu<BFloat16>(
     const Context& context,
@@ -5108,7 +5108,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5116,14 +5116,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 15 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5133,7 +5133,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5142,7 +5142,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 18 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -5287,25 +5287,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5314,7 +5314,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5322,9 +5322,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5332,9 +5332,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5342,9 +5342,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5352,9 +5352,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5362,9 +5362,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5372,9 +5372,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5382,9 +5382,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5392,13 +5392,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasGeluGrad<float>(
     const Context& context,
@@ -5408,7 +5408,7 @@ Status BiasGeluGrad<float>(
   return generated::bias_gelu_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasGeluGrad<double>(
     const Context& context,
@@ -5418,7 +5418,7 @@ Status BiasGeluGrad<double>(
   return generated::bias_gelu_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasGeluGrad<MLFloat16>(
     const Context& context,
@@ -5428,7 +5428,7 @@ Status BiasGeluGrad<MLFloat16>(
   return generated::bias_gelu_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasGeluGrad<BFloat16>(
     const Context& context,
@@ -5605,25 +5605,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -5632,7 +5632,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5640,9 +5640,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -5650,9 +5650,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5660,9 +5660,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -5670,9 +5670,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5680,9 +5680,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -5690,9 +5690,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5700,9 +5700,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -5710,13 +5710,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status BiasSilu<float>(
     const Context& context,
@@ -5726,7 +5726,7 @@ Status BiasSilu<float>(
   return generated::bias_silu_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status BiasSilu<double>(
     const Context& context,
@@ -5736,7 +5736,7 @@ Status BiasSilu<double>(
   return generated::bias_silu_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status BiasSilu<MLFloat16>(
     const Context& context,
@@ -5746,7 +5746,7 @@ Status BiasSilu<MLFloat16>(
   return generated::bias_silu_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status BiasSilu<BFloat16>(
     const Context& context,
@@ -5814,28 +5814,28 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: MaxPool, line 13 of the entry
+// ops.yaml: MaxPool, line 16 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::PooledSpatial(KernelAttributes(attributes), symbols[2]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: AveragePool, line 7 of the entry
+    // ops.yaml: AveragePool, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: AveragePool, line 7 of the entry
+    // ops.yaml: AveragePool, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MaxPool, line 12 of the entry
+    // ops.yaml: MaxPool, line 15 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: MaxPool, line 13 of the entry
+    // ops.yaml: MaxPool, line 16 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -5880,7 +5880,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: AveragePool, line 7 of the entry
+    // ops.yaml: AveragePool, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -5890,7 +5890,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: AveragePool, line 9 of the entry
+    // ops.yaml: AveragePool, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -5915,7 +5915,7 @@ static_assert(static_cast<int>(::gradsmith::AutoPad::SAME_LOWER) == 2);
 static_assert(static_cast<int>(::gradsmith::AutoPad::VALID) == 3);
 
 constexpr std::array<AttributeSpec, 7> kAttributes = {
-    // ops.yaml: AveragePool, line 12 of the entry
+    // ops.yaml: AveragePool, line 15 of the entry
     AttributeSpec{
         .name = "kernel_shape",
         .kind = AttributeKind::kInts,
@@ -5925,7 +5925,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: AveragePool, line 13 of the entry
+    // ops.yaml: AveragePool, line 16 of the entry
     AttributeSpec{
         .name = "strides",
         .kind = AttributeKind::kInts,
@@ -5935,7 +5935,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: AveragePool, line 14 of the entry
+    // ops.yaml: AveragePool, line 17 of the entry
     AttributeSpec{
         .name = "pads",
         .kind = AttributeKind::kInts,
@@ -5945,7 +5945,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 2,
         .length_of = 2,
     },
-    // ops.yaml: AveragePool, line 15 of the entry
+    // ops.yaml: AveragePool, line 18 of the entry
     AttributeSpec{
         .name = "dilations",
         .kind = AttributeKind::kInts,
@@ -5955,7 +5955,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .length_factor = 1,
         .length_of = 2,
     },
-    // ops.yaml: AveragePool, line 16 of the entry
+    // ops.yaml: AveragePool, line 19 of the entry
     AttributeSpec{
         .name = "auto_pad",
         .kind = AttributeKind::kEnum,
@@ -5964,7 +5964,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .maximum = internal::kUnbounded,
         .choices = kChoices4,
     },
-    // ops.yaml: AveragePool, line 17 of the entry
+    // ops.yaml: AveragePool, line 20 of the entry
     AttributeSpec{
         .name = "ceil_mode",
         .kind = AttributeKind::kBool,
@@ -5972,7 +5972,7 @@ constexpr std::array<AttributeSpec, 7> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: AveragePool, line 18 of the entry
+    // ops.yaml: AveragePool, line 21 of the entry
     AttributeSpec{
         .name = "count_include_pad",
         .kind = AttributeKind::kBool,
@@ -6042,25 +6042,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6069,7 +6069,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6078,9 +6078,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6089,9 +6089,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6100,9 +6100,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6111,9 +6111,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6122,9 +6122,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6133,9 +6133,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6144,9 +6144,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6155,13 +6155,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::average_pool_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status AveragePool<float>(
     const Context& context,
@@ -6171,7 +6171,7 @@ Status AveragePool<float>(
   return generated::average_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status AveragePool<double>(
     const Context& context,
@@ -6181,7 +6181,7 @@ Status AveragePool<double>(
   return generated::average_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status AveragePool<MLFloat16>(
     const Context& context,
@@ -6191,7 +6191,7 @@ Status AveragePool<MLFloat16>(
   return generated::average_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status AveragePool<BFloat16>(
     const Context& context,
@@ -6249,28 +6249,28 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
   return to;
 }
 
-// ops.yaml: GlobalMaxPool, line 12 of the entry
+// ops.yaml: GlobalMaxPool, line 15 of the entry
 Result<Dims> ComputeO(const void* attributes, std::span<const Dims> symbols) {
   return ::gradsmith::pool::GlobalSpatial(KernelAttributes(attributes), symbols[2]);
 }
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GlobalMaxPool, line 7 of the entry
+    // ops.yaml: GlobalMaxPool, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GlobalMaxPool, line 7 of the entry
+    // ops.yaml: GlobalMaxPool, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: GlobalMaxPool, line 11 of the entry
+    // ops.yaml: GlobalMaxPool, line 14 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 1,
         .max_length = 3,
     },
-    // ops.yaml: GlobalMaxPool, line 12 of the entry
+    // ops.yaml: GlobalMaxPool, line 15 of the entry
     SymbolSpec{
         .name = "O",
         .is_list = true,
@@ -6315,7 +6315,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: GlobalMaxPool, line 7 of the entry
+    // ops.yaml: GlobalMaxPool, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -6325,7 +6325,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: GlobalMaxPool, line 9 of the entry
+    // ops.yaml: GlobalMaxPool, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -6396,25 +6396,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6423,7 +6423,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6432,9 +6432,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6443,9 +6443,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6454,9 +6454,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6465,9 +6465,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6476,9 +6476,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6487,9 +6487,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6498,9 +6498,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6509,13 +6509,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status GlobalMaxPool<float>(
     const Context& context,
@@ -6525,7 +6525,7 @@ Status GlobalMaxPool<float>(
   return generated::global_max_pool_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status GlobalMaxPool<double>(
     const Context& context,
@@ -6535,7 +6535,7 @@ Status GlobalMaxPool<double>(
   return generated::global_max_pool_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status GlobalMaxPool<MLFloat16>(
     const Context& context,
@@ -6545,7 +6545,7 @@ Status GlobalMaxPool<MLFloat16>(
   return generated::global_max_pool_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status GlobalMaxPool<BFloat16>(
     const Context& context,
@@ -6584,7 +6584,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 11 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6592,14 +6592,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 14 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6664,7 +6664,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6776,25 +6776,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6803,7 +6803,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6811,9 +6811,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -6821,9 +6821,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6831,9 +6831,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -6841,9 +6841,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6851,9 +6851,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -6861,9 +6861,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6871,9 +6871,9 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -6881,13 +6881,13 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status ReduceSumGrad<float>(
     const Context& context,
@@ -6897,7 +6897,7 @@ Status ReduceSumGrad<float>(
   return generated::reduce_sum_grad_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status ReduceSumGrad<double>(
     const Context& context,
@@ -6907,7 +6907,7 @@ Status ReduceSumGrad<double>(
   return generated::reduce_sum_grad_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status ReduceSumGrad<MLFloat16>(
     const Context& context,
@@ -6917,7 +6917,7 @@ Status ReduceSumGrad<MLFloat16>(
   return generated::reduce_sum_grad_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status ReduceSumGrad<BFloat16>(
     const Context& context,
@@ -6957,15 +6957,15 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 21 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6999,7 +6999,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 11 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7007,21 +7007,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "std_dev",
         .type_parameter = 0,
@@ -7031,7 +7031,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7043,7 +7043,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -7191,25 +7191,25 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 constexpr std::array<DataType, 1> kTypes0 = {
     // T
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 constexpr std::array<DataType, 1> kTypes1 = {
     // T
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 constexpr std::array<DataType, 1> kTypes2 = {
     // T
     DataType::kMLFloat16,
 };
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 constexpr std::array<DataType, 1> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7218,7 +7218,7 @@ constexpr std::array<DataType, 1> kTypes3 = {
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7227,9 +7227,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7238,9 +7238,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 23,
+        .line_offset = 28,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7249,9 +7249,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7260,9 +7260,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 24,
+        .line_offset = 29,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7271,9 +7271,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "half",
@@ -7282,9 +7282,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 30,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7293,9 +7293,9 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16",
@@ -7304,13 +7304,13 @@ constinit const std::array<Row, 8> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 26,
+        .line_offset = 31,
     },
 };
 
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 Status MeanVarianceNormalizationGrad<float>(
     const Context& context,
@@ -7321,7 +7321,7 @@ Status MeanVarianceNormalizationGrad<float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 Status MeanVarianceNormalizationGrad<double>(
     const Context& context,
@@ -7332,7 +7332,7 @@ Status MeanVarianceNormalizationGrad<double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 Status MeanVarianceNormalizationGrad<MLFloat16>(
     const Context& context,
@@ -7343,7 +7343,7 @@ Status MeanVarianceNormalizationGrad<MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 Status MeanVarianceNormalizationGrad<BFloat16>(
     const Context& context,
@@ -7390,23 +7390,23 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GroupNormalization, line 20 of the entry
+    // ops.yaml: GroupNormalization, line 21 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GroupNormalization, line 21 of the entry
+    // ops.yaml: GroupNormalization, line 22 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 0,
     },
-    // ops.yaml: GroupNormalization, line 23 of the entry
+    // ops.yaml: GroupNormalization, line 24 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 5,
     },
-    // ops.yaml: GroupNormalization, line 22 of the entry
+    // ops.yaml: GroupNormalization, line 23 of the entry
     SymbolSpec{
         .name = "G",
         .given_by = 0,
@@ -7450,7 +7450,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: GroupNormalizationGrad, line 16 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7458,28 +7458,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 18 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, G]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -7489,7 +7489,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: GroupNormalizationGrad, line 22 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 23 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7499,7 +7499,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: GroupNormalizationGrad, line 23 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -7508,7 +7508,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 25 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -7520,7 +7520,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 28 of the entry
     AttributeSpec{
         .name = "num_groups",
         .kind = AttributeKind::kInt,
@@ -7766,7 +7766,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7776,7 +7776,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -7786,7 +7786,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -7796,7 +7796,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7806,7 +7806,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -7816,7 +7816,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -7826,7 +7826,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -7836,7 +7836,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -7846,7 +7846,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -7859,55 +7859,11 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 25,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 26,
-    },
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7917,8 +7873,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7928,8 +7884,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7939,8 +7895,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7950,8 +7906,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7961,8 +7917,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7972,8 +7928,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7983,8 +7939,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7994,8 +7950,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8005,8 +7961,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8016,8 +7972,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8027,8 +7983,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8038,8 +7994,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8049,19 +8005,63 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: LayerNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_half",
         .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 33,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::group_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 26 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status GroupNormalizationGrad<float, float, float>(
     const Context& context,
@@ -8072,7 +8072,7 @@ Status GroupNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 27 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status GroupNormalizationGrad<double, double, double>(
     const Context& context,
@@ -8083,7 +8083,7 @@ Status GroupNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -8094,7 +8094,7 @@ Status GroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -8105,7 +8105,7 @@ Status GroupNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -8116,7 +8116,7 @@ Status GroupNormalizationGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, float, float>(
     const Context& context,
@@ -8127,7 +8127,7 @@ Status GroupNormalizationGrad<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -8138,7 +8138,7 @@ Status GroupNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -8149,7 +8149,7 @@ Status GroupNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 Status GroupNormalizationGrad<float, MLFloat16, float>(
     const Context& context,

@@ -96,7 +96,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ConvTranspose, line 22 of the entry
+// ops.yaml: ConvTranspose, line 24 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -114,7 +114,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ConvTranspose, line 23 of the entry
+// ops.yaml: ConvTranspose, line 25 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -142,7 +142,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ConvTranspose, line 24 of the entry
+// ops.yaml: ConvTranspose, line 26 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -170,7 +170,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ConvTranspose, line 25 of the entry
+// ops.yaml: ConvTranspose, line 27 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -198,7 +198,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ConvTranspose, line 26 of the entry
+// ops.yaml: ConvTranspose, line 28 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -226,7 +226,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: ConvTranspose, line 27 of the entry
+// ops.yaml: ConvTranspose, line 29 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes5 = {
     .strides = {2, 1},
     .pads = {1, 1, 1, 1},
@@ -254,7 +254,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: ConvTranspose, line 28 of the entry
+// ops.yaml: ConvTranspose, line 30 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -278,7 +278,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: ConvTranspose, line 29 of the entry
+// ops.yaml: ConvTranspose, line 31 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes7 = {
     .strides = {2, 3},
     .pads = {1, 0, 1, 1},
@@ -306,7 +306,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: ConvTranspose, line 30 of the entry
+// ops.yaml: ConvTranspose, line 32 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes8 = {
     .strides = {2, 2},
     .output_shape = {8, 10},
@@ -332,7 +332,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: ConvTranspose, line 31 of the entry
+// ops.yaml: ConvTranspose, line 33 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes9 = {
     .strides = {2, 2},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -358,7 +358,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: ConvTranspose, line 32 of the entry
+// ops.yaml: ConvTranspose, line 34 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes10 = {
     .strides = {2, 2},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -384,7 +384,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: ConvTranspose, line 33 of the entry
+// ops.yaml: ConvTranspose, line 35 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes11 = {
     .strides = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -410,7 +410,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: ConvTranspose, line 34 of the entry
+// ops.yaml: ConvTranspose, line 36 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes12 = {
     .strides = {4, 3},
 };
@@ -434,7 +434,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: ConvTranspose, line 35 of the entry
+// ops.yaml: ConvTranspose, line 37 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes13 = {
     .pads = {1, 1, 0, 0},
     .group = 2,
@@ -460,7 +460,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: ConvTranspose, line 36 of the entry
+// ops.yaml: ConvTranspose, line 38 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes14 = {
     .strides = {2, 1},
 };
@@ -484,7 +484,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: ConvTranspose, line 37 of the entry
+// ops.yaml: ConvTranspose, line 39 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes15 = {
     .pads = {1, 1, 1, 1},
 };
@@ -508,7 +508,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: ConvTranspose, line 38 of the entry
+// ops.yaml: ConvTranspose, line 40 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes16 = {
     .pads = {1, 1, 1, 1},
 };
@@ -532,7 +532,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: ConvTranspose, line 39 of the entry
+// ops.yaml: ConvTranspose, line 41 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_batch",
@@ -550,7 +550,7 @@ const Case kCase17 = {
     .typed_attributes = &kAttributes17,
 };
 
-// ops.yaml: ConvTranspose, line 40 of the entry
+// ops.yaml: ConvTranspose, line 42 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes18 = {};
 const Case kCase18 = {
     .name = "empty_output_channels",
@@ -568,7 +568,7 @@ const Case kCase18 = {
     .typed_attributes = &kAttributes18,
 };
 
-// ops.yaml: ConvTranspose, line 41 of the entry
+// ops.yaml: ConvTranspose, line 43 of the entry
 const ::gradsmith::ConvTransposeAttributes kAttributes19 = {};
 const Case kCase19 = {
     .name = "empty_input_channels",
@@ -630,13 +630,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -648,21 +648,21 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 17 of the entry
-    {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 18 of the entry
-    {"strides", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
-    {"pads", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
-    {"dilations", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
-    {"group", 1},
     // ops.yaml: Conv, line 22 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: Conv, line 23 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: Conv, line 24 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: Conv, line 25 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: Conv, line 26 of the entry
+    {"group", 1},
+    // ops.yaml: Conv, line 27 of the entry
     {"auto_pad", "NOTSET"},
-    // ops.yaml: ConvTranspose, line 18 of the entry
+    // ops.yaml: ConvTranspose, line 20 of the entry
     {"output_padding", IntList{}},
-    // ops.yaml: ConvTranspose, line 19 of the entry
+    // ops.yaml: ConvTranspose, line 21 of the entry
     {"output_shape", IntList{}},
 };
 
@@ -766,13 +766,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -918,13 +918,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1066,13 +1066,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1196,13 +1196,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1328,13 +1328,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1458,13 +1458,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1669,13 +1669,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1809,13 +1809,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1923,7 +1923,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Softmax, line 22 of the entry
+// ops.yaml: Softmax, line 25 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -1939,7 +1939,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Softmax, line 23 of the entry
+// ops.yaml: Softmax, line 26 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -1955,7 +1955,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Softmax, line 24 of the entry
+// ops.yaml: Softmax, line 27 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "long",
@@ -1971,7 +1971,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Softmax, line 25 of the entry
+// ops.yaml: Softmax, line 28 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes3 = {
     .axis = 1,
 };
@@ -1993,7 +1993,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Softmax, line 26 of the entry
+// ops.yaml: Softmax, line 29 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes4 = {
     .axis = -3,
 };
@@ -2015,7 +2015,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Softmax, line 27 of the entry
+// ops.yaml: Softmax, line 30 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes5 = {
     .axis = 0,
 };
@@ -2037,7 +2037,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Softmax, line 28 of the entry
+// ops.yaml: Softmax, line 31 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes6 = {
     .axis = 1,
     .coerced = true,
@@ -2061,7 +2061,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Softmax, line 29 of the entry
+// ops.yaml: Softmax, line 32 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes7 = {
     .axis = 1,
 };
@@ -2083,7 +2083,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Softmax, line 30 of the entry
+// ops.yaml: Softmax, line 33 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes8 = {
     .axis = 1,
     .coerced = true,
@@ -2107,7 +2107,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Softmax, line 31 of the entry
+// ops.yaml: Softmax, line 34 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "one_element",
@@ -2123,7 +2123,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Softmax, line 32 of the entry
+// ops.yaml: Softmax, line 35 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "no_rows",
@@ -2139,7 +2139,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Softmax, line 33 of the entry
+// ops.yaml: Softmax, line 36 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_rows",
@@ -2183,13 +2183,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2201,9 +2201,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Softmax, line 18 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     {"axis", -1},
-    // ops.yaml: Softmax, line 19 of the entry
+    // ops.yaml: Softmax, line 22 of the entry
     {"coerced", false},
 };
 
@@ -2297,7 +2297,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 18 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2315,7 +2315,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2333,7 +2333,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -2357,7 +2357,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2381,7 +2381,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 23 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2413,13 +2413,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2431,7 +2431,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     {"axis", -1},
 };
 
@@ -2553,7 +2553,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LpNormalization, line 18 of the entry
+// ops.yaml: LpNormalization, line 19 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2569,7 +2569,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LpNormalization, line 19 of the entry
+// ops.yaml: LpNormalization, line 20 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes1 = {
     .p = 1,
 };
@@ -2591,7 +2591,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LpNormalization, line 20 of the entry
+// ops.yaml: LpNormalization, line 21 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes2 = {
     .axis = 1,
     .p = 1,
@@ -2615,7 +2615,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LpNormalization, line 21 of the entry
+// ops.yaml: LpNormalization, line 22 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2637,7 +2637,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LpNormalization, line 22 of the entry
+// ops.yaml: LpNormalization, line 23 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2667,13 +2667,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2685,9 +2685,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LpNormalization, line 14 of the entry
-    {"axis", -1},
     // ops.yaml: LpNormalization, line 15 of the entry
+    {"axis", -1},
+    // ops.yaml: LpNormalization, line 16 of the entry
     {"p", 2},
 };
 
@@ -2796,7 +2796,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: InstanceNormalization, line 27 of the entry
+// ops.yaml: InstanceNormalization, line 28 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -2818,7 +2818,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: InstanceNormalization, line 28 of the entry
+// ops.yaml: InstanceNormalization, line 29 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "vectors",
@@ -2840,7 +2840,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: InstanceNormalization, line 29 of the entry
+// ops.yaml: InstanceNormalization, line 30 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "strided_memory",
@@ -2862,7 +2862,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: InstanceNormalization, line 30 of the entry
+// ops.yaml: InstanceNormalization, line 31 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "channels_last",
@@ -2884,7 +2884,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: InstanceNormalization, line 31 of the entry
+// ops.yaml: InstanceNormalization, line 32 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_images",
@@ -2920,23 +2920,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 

@@ -134,7 +134,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: Conv, line 34 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -154,7 +154,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: Conv, line 35 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -184,7 +184,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: Conv, line 36 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -214,7 +214,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: Conv, line 37 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -244,7 +244,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Conv, line 33 of the entry
+// ops.yaml: Conv, line 38 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -274,7 +274,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Conv, line 34 of the entry
+// ops.yaml: Conv, line 39 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -302,7 +302,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Conv, line 35 of the entry
+// ops.yaml: Conv, line 40 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -328,7 +328,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Conv, line 36 of the entry
+// ops.yaml: Conv, line 41 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes7 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -356,7 +356,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Conv, line 37 of the entry
+// ops.yaml: Conv, line 42 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes8 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -384,7 +384,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Conv, line 38 of the entry
+// ops.yaml: Conv, line 43 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes9 = {
     .dilations = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -412,7 +412,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Conv, line 39 of the entry
+// ops.yaml: Conv, line 44 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes10 = {
     .strides = {4, 3},
 };
@@ -438,7 +438,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Conv, line 40 of the entry
+// ops.yaml: Conv, line 45 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
@@ -466,7 +466,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: Conv, line 41 of the entry
+// ops.yaml: Conv, line 46 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
@@ -492,7 +492,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: Conv, line 42 of the entry
+// ops.yaml: Conv, line 47 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
@@ -518,7 +518,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: Conv, line 43 of the entry
+// ops.yaml: Conv, line 48 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
@@ -544,7 +544,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: Conv, line 44 of the entry
+// ops.yaml: Conv, line 49 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
@@ -564,7 +564,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: Conv, line 45 of the entry
+// ops.yaml: Conv, line 50 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
@@ -584,7 +584,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: Conv, line 46 of the entry
+// ops.yaml: Conv, line 51 of the entry
 const ::gradsmith::ConvGradAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
@@ -644,13 +644,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -662,17 +662,17 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 17 of the entry
-    {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 18 of the entry
-    {"strides", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
-    {"pads", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
-    {"dilations", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
-    {"group", 1},
     // ops.yaml: Conv, line 22 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: Conv, line 23 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: Conv, line 24 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: Conv, line 25 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: Conv, line 26 of the entry
+    {"group", 1},
+    // ops.yaml: Conv, line 27 of the entry
     {"auto_pad", "NOTSET"},
 };
 
@@ -776,13 +776,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -911,13 +911,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1089,13 +1089,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1265,13 +1265,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1401,13 +1401,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1536,13 +1536,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1673,13 +1673,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1839,13 +1839,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2059,13 +2059,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2285,13 +2285,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2444,13 +2444,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2585,13 +2585,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2761,13 +2761,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2862,7 +2862,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GlobalMaxPool, line 15 of the entry
+// ops.yaml: GlobalMaxPool, line 18 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "planes",
@@ -2878,7 +2878,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GlobalMaxPool, line 16 of the entry
+// ops.yaml: GlobalMaxPool, line 19 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "few",
@@ -2894,7 +2894,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GlobalMaxPool, line 17 of the entry
+// ops.yaml: GlobalMaxPool, line 20 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "channels_last",
@@ -2910,7 +2910,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GlobalMaxPool, line 18 of the entry
+// ops.yaml: GlobalMaxPool, line 21 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -2926,7 +2926,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GlobalMaxPool, line 19 of the entry
+// ops.yaml: GlobalMaxPool, line 22 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided_memory",
@@ -2942,7 +2942,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: GlobalMaxPool, line 20 of the entry
+// ops.yaml: GlobalMaxPool, line 23 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "long",
@@ -2958,7 +2958,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: GlobalMaxPool, line 21 of the entry
+// ops.yaml: GlobalMaxPool, line 24 of the entry
 const ::gradsmith::GlobalAveragePoolAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_batch",
@@ -2992,13 +2992,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3062,7 +3062,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3084,7 +3084,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3106,7 +3106,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3134,7 +3134,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3162,7 +3162,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3190,7 +3190,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3212,7 +3212,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 44 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3252,23 +3252,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"half_float", &Run<float, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"bf16_float", &Run<float, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half_float", &Run<float, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16_float", &Run<float, BFloat16, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3280,7 +3280,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 27 of the entry
     {"axis", -1},
 };
 
@@ -3400,7 +3400,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 18 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3418,7 +3418,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3436,7 +3436,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3460,7 +3460,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3484,7 +3484,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 23 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -3516,13 +3516,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3534,7 +3534,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     {"axis", -1},
 };
 
@@ -3643,7 +3643,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -3662,7 +3662,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -3689,7 +3689,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -3716,7 +3716,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -3741,7 +3741,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -3766,7 +3766,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -3785,7 +3785,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -3804,7 +3804,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 45 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -3843,22 +3843,26 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"double_int32", &Run<double, std::int32_t, double>},
+    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    {"double_int32", &Run<double, std::int32_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    {"half_int64_half_loss", &Run<MLFloat16, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    {"bf16_int64_bf16_loss", &Run<BFloat16, std::int64_t, BFloat16>},
 };
 
 const Backend kBackends[] = {
@@ -3869,7 +3873,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
     {"reduction", "mean"},
 };
 
@@ -4053,7 +4057,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalizationGrad, line 29 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4075,7 +4079,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 31 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -4111,13 +4115,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -4129,7 +4133,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
     {"axis", -1},
 };
 
@@ -4249,7 +4253,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MeanVarianceNormalization, line 25 of the entry
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -4267,7 +4271,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes1 = {
     .epsilon = 0.25,
 };
@@ -4291,7 +4295,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+// ops.yaml: MeanVarianceNormalization, line 28 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "no_channels",
@@ -4319,13 +4323,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -4337,7 +4341,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
     {"epsilon", 1e-09},
 };
 
@@ -4444,7 +4448,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: InstanceNormalization, line 27 of the entry
+// ops.yaml: InstanceNormalization, line 28 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -4464,7 +4468,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: InstanceNormalization, line 28 of the entry
+// ops.yaml: InstanceNormalization, line 29 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "vectors",
@@ -4484,7 +4488,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: InstanceNormalization, line 29 of the entry
+// ops.yaml: InstanceNormalization, line 30 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "strided_memory",
@@ -4504,7 +4508,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: InstanceNormalization, line 30 of the entry
+// ops.yaml: InstanceNormalization, line 31 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "channels_last",
@@ -4524,7 +4528,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: InstanceNormalization, line 31 of the entry
+// ops.yaml: InstanceNormalization, line 32 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_images",
@@ -4558,23 +4562,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4586,7 +4590,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: InstanceNormalization, line 24 of the entry
+    // ops.yaml: InstanceNormalization, line 25 of the entry
     {"epsilon", 1e-05},
 };
 

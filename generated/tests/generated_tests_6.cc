@@ -117,7 +117,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: Conv, line 34 of the entry
 const ::gradsmith::ConvAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "plain_2d",
@@ -135,7 +135,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: Conv, line 35 of the entry
 const ::gradsmith::ConvAttributes kAttributes1 = {
     .strides = {2},
     .pads = {2, 1},
@@ -163,7 +163,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: Conv, line 36 of the entry
 const ::gradsmith::ConvAttributes kAttributes2 = {
     .strides = {1, 2, 1},
     .pads = {1, 0, 0, 0, 2, 1},
@@ -191,7 +191,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: Conv, line 37 of the entry
 const ::gradsmith::ConvAttributes kAttributes3 = {
     .strides = {2, 3},
     .pads = {0, 2, 1, 1},
@@ -219,7 +219,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Conv, line 33 of the entry
+// ops.yaml: Conv, line 38 of the entry
 const ::gradsmith::ConvAttributes kAttributes4 = {
     .strides = {1, 2},
     .pads = {1, 0, 0, 2},
@@ -247,7 +247,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Conv, line 34 of the entry
+// ops.yaml: Conv, line 39 of the entry
 const ::gradsmith::ConvAttributes kAttributes5 = {
     .pads = {1, 1, 1, 1},
     .group = 4,
@@ -273,7 +273,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Conv, line 35 of the entry
+// ops.yaml: Conv, line 40 of the entry
 const ::gradsmith::ConvAttributes kAttributes6 = {
     .kernel_shape = {1, 1},
 };
@@ -297,7 +297,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Conv, line 36 of the entry
+// ops.yaml: Conv, line 41 of the entry
 const ::gradsmith::ConvAttributes kAttributes7 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_UPPER,
@@ -323,7 +323,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Conv, line 37 of the entry
+// ops.yaml: Conv, line 42 of the entry
 const ::gradsmith::ConvAttributes kAttributes8 = {
     .strides = {2, 3},
     .auto_pad = ::gradsmith::AutoPad::SAME_LOWER,
@@ -349,7 +349,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Conv, line 38 of the entry
+// ops.yaml: Conv, line 43 of the entry
 const ::gradsmith::ConvAttributes kAttributes9 = {
     .dilations = {2, 1},
     .auto_pad = ::gradsmith::AutoPad::VALID,
@@ -375,7 +375,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Conv, line 39 of the entry
+// ops.yaml: Conv, line 44 of the entry
 const ::gradsmith::ConvAttributes kAttributes10 = {
     .strides = {4, 3},
 };
@@ -399,7 +399,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Conv, line 40 of the entry
+// ops.yaml: Conv, line 45 of the entry
 const ::gradsmith::ConvAttributes kAttributes11 = {
     .pads = {1, 1, 0, 1},
     .group = 2,
@@ -425,7 +425,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: Conv, line 41 of the entry
+// ops.yaml: Conv, line 46 of the entry
 const ::gradsmith::ConvAttributes kAttributes12 = {
     .pads = {1, 0, 1, 1},
 };
@@ -449,7 +449,7 @@ const Case kCase12 = {
     .typed_attributes = &kAttributes12,
 };
 
-// ops.yaml: Conv, line 42 of the entry
+// ops.yaml: Conv, line 47 of the entry
 const ::gradsmith::ConvAttributes kAttributes13 = {
     .pads = {1, 1, 1, 1},
 };
@@ -473,7 +473,7 @@ const Case kCase13 = {
     .typed_attributes = &kAttributes13,
 };
 
-// ops.yaml: Conv, line 43 of the entry
+// ops.yaml: Conv, line 48 of the entry
 const ::gradsmith::ConvAttributes kAttributes14 = {
     .pads = {1, 1, 1, 1},
 };
@@ -497,7 +497,7 @@ const Case kCase14 = {
     .typed_attributes = &kAttributes14,
 };
 
-// ops.yaml: Conv, line 44 of the entry
+// ops.yaml: Conv, line 49 of the entry
 const ::gradsmith::ConvAttributes kAttributes15 = {};
 const Case kCase15 = {
     .name = "empty_batch",
@@ -515,7 +515,7 @@ const Case kCase15 = {
     .typed_attributes = &kAttributes15,
 };
 
-// ops.yaml: Conv, line 45 of the entry
+// ops.yaml: Conv, line 50 of the entry
 const ::gradsmith::ConvAttributes kAttributes16 = {};
 const Case kCase16 = {
     .name = "empty_output_channels",
@@ -533,7 +533,7 @@ const Case kCase16 = {
     .typed_attributes = &kAttributes16,
 };
 
-// ops.yaml: Conv, line 46 of the entry
+// ops.yaml: Conv, line 51 of the entry
 const ::gradsmith::ConvAttributes kAttributes17 = {};
 const Case kCase17 = {
     .name = "empty_input_channels",
@@ -591,13 +591,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -609,17 +609,17 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Conv, line 17 of the entry
-    {"kernel_shape", IntList{}},
-    // ops.yaml: Conv, line 18 of the entry
-    {"strides", IntList{}},
-    // ops.yaml: Conv, line 19 of the entry
-    {"pads", IntList{}},
-    // ops.yaml: Conv, line 20 of the entry
-    {"dilations", IntList{}},
-    // ops.yaml: Conv, line 21 of the entry
-    {"group", 1},
     // ops.yaml: Conv, line 22 of the entry
+    {"kernel_shape", IntList{}},
+    // ops.yaml: Conv, line 23 of the entry
+    {"strides", IntList{}},
+    // ops.yaml: Conv, line 24 of the entry
+    {"pads", IntList{}},
+    // ops.yaml: Conv, line 25 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: Conv, line 26 of the entry
+    {"group", 1},
+    // ops.yaml: Conv, line 27 of the entry
     {"auto_pad", "NOTSET"},
 };
 
@@ -861,13 +861,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1020,13 +1020,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1152,13 +1152,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1287,13 +1287,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1448,13 +1448,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1583,13 +1583,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1718,13 +1718,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1860,13 +1860,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2105,13 +2105,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2313,13 +2313,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2494,13 +2494,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2660,13 +2660,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2987,7 +2987,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MaxPoolGrad, line 21 of the entry
+// ops.yaml: MaxPoolGrad, line 26 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes0 = {
     .kernel_shape = {3, 3},
     .strides = {2, 2},
@@ -3017,7 +3017,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MaxPoolGrad, line 22 of the entry
+// ops.yaml: MaxPoolGrad, line 27 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes1 = {
     .kernel_shape = {3, 3},
     .strides = {2, 1},
@@ -3047,7 +3047,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MaxPoolGrad, line 23 of the entry
+// ops.yaml: MaxPoolGrad, line 28 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes2 = {
     .kernel_shape = {2, 3},
     .storage_order = 1,
@@ -3075,7 +3075,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: MaxPoolGrad, line 24 of the entry
+// ops.yaml: MaxPoolGrad, line 29 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes3 = {
     .kernel_shape = {3, 2},
     .strides = {2, 1},
@@ -3105,7 +3105,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: MaxPoolGrad, line 25 of the entry
+// ops.yaml: MaxPoolGrad, line 30 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes4 = {
     .kernel_shape = {3},
     .strides = {2},
@@ -3139,7 +3139,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: MaxPoolGrad, line 26 of the entry
+// ops.yaml: MaxPoolGrad, line 31 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes5 = {
     .kernel_shape = {2, 3, 2},
     .strides = {1, 2, 1},
@@ -3169,7 +3169,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: MaxPoolGrad, line 27 of the entry
+// ops.yaml: MaxPoolGrad, line 32 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes6 = {
     .kernel_shape = {3, 2},
     .strides = {2, 2},
@@ -3201,7 +3201,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: MaxPoolGrad, line 28 of the entry
+// ops.yaml: MaxPoolGrad, line 33 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes7 = {
     .kernel_shape = {2, 1},
     .strides = {4, 3},
@@ -3229,7 +3229,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: MaxPoolGrad, line 29 of the entry
+// ops.yaml: MaxPoolGrad, line 34 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes8 = {
     .kernel_shape = {4, 3},
     .strides = {2, 3},
@@ -3259,7 +3259,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: MaxPoolGrad, line 30 of the entry
+// ops.yaml: MaxPoolGrad, line 35 of the entry
 const ::gradsmith::MaxPoolGradAttributes kAttributes9 = {
     .kernel_shape = {2, 2},
     .x_shape = {5, 5},
@@ -3309,13 +3309,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3327,21 +3327,21 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: MaxPool, line 15 of the entry
-    {"kernel_shape", IntList{}},
-    // ops.yaml: MaxPool, line 16 of the entry
-    {"strides", IntList{}},
-    // ops.yaml: MaxPool, line 17 of the entry
-    {"pads", IntList{}},
     // ops.yaml: MaxPool, line 18 of the entry
-    {"dilations", IntList{}},
+    {"kernel_shape", IntList{}},
     // ops.yaml: MaxPool, line 19 of the entry
-    {"auto_pad", "NOTSET"},
+    {"strides", IntList{}},
     // ops.yaml: MaxPool, line 20 of the entry
-    {"ceil_mode", false},
+    {"pads", IntList{}},
     // ops.yaml: MaxPool, line 21 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: MaxPool, line 22 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: MaxPool, line 23 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: MaxPool, line 24 of the entry
     {"storage_order", 0},
-    // ops.yaml: MaxPoolGrad, line 18 of the entry
+    // ops.yaml: MaxPoolGrad, line 23 of the entry
     {"x_shape", IntList{}},
 };
 
@@ -3391,7 +3391,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GlobalMaxPool, line 15 of the entry
+// ops.yaml: GlobalMaxPool, line 18 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "planes",
@@ -3409,7 +3409,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GlobalMaxPool, line 16 of the entry
+// ops.yaml: GlobalMaxPool, line 19 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "few",
@@ -3427,7 +3427,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GlobalMaxPool, line 17 of the entry
+// ops.yaml: GlobalMaxPool, line 20 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "channels_last",
@@ -3445,7 +3445,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GlobalMaxPool, line 18 of the entry
+// ops.yaml: GlobalMaxPool, line 21 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -3463,7 +3463,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GlobalMaxPool, line 19 of the entry
+// ops.yaml: GlobalMaxPool, line 22 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided_memory",
@@ -3481,7 +3481,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: GlobalMaxPool, line 20 of the entry
+// ops.yaml: GlobalMaxPool, line 23 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "long",
@@ -3499,7 +3499,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: GlobalMaxPool, line 21 of the entry
+// ops.yaml: GlobalMaxPool, line 24 of the entry
 const ::gradsmith::GlobalMaxPoolGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_batch",
@@ -3535,13 +3535,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3603,7 +3603,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3623,7 +3623,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3643,7 +3643,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3669,7 +3669,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3695,7 +3695,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3721,7 +3721,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3741,7 +3741,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 44 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3779,23 +3779,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"half_float", &Run<float, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"bf16_float", &Run<float, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half_float", &Run<float, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16_float", &Run<float, BFloat16, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3807,7 +3807,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 24 of the entry
     {"axis", -1},
 };
 
@@ -3933,7 +3933,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 18 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3950,7 +3950,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3967,7 +3967,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3990,7 +3990,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4013,7 +4013,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 23 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4044,13 +4044,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -4062,7 +4062,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     {"axis", -1},
 };
 

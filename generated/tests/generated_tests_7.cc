@@ -294,13 +294,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -458,13 +458,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -603,13 +603,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -766,13 +766,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -918,13 +918,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1060,13 +1060,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1190,13 +1190,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1320,13 +1320,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1450,13 +1450,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1585,13 +1585,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1733,13 +1733,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1871,13 +1871,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -1987,13 +1987,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2119,13 +2119,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2251,13 +2251,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2421,13 +2421,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2598,13 +2598,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2821,13 +2821,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -2904,7 +2904,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: AveragePool, line 21 of the entry
+// ops.yaml: AveragePool, line 24 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes0 = {
     .kernel_shape = {3, 3},
     .strides = {2, 2},
@@ -2930,7 +2930,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: AveragePool, line 22 of the entry
+// ops.yaml: AveragePool, line 25 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes1 = {
     .kernel_shape = {3, 3},
     .strides = {2, 1},
@@ -2956,7 +2956,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: AveragePool, line 23 of the entry
+// ops.yaml: AveragePool, line 26 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes2 = {
     .kernel_shape = {3, 2},
     .strides = {2, 2},
@@ -2986,7 +2986,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: AveragePool, line 24 of the entry
+// ops.yaml: AveragePool, line 27 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes3 = {
     .kernel_shape = {3, 2},
     .strides = {2, 1},
@@ -3012,7 +3012,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: AveragePool, line 25 of the entry
+// ops.yaml: AveragePool, line 28 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes4 = {
     .kernel_shape = {3},
     .strides = {2},
@@ -3042,7 +3042,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: AveragePool, line 26 of the entry
+// ops.yaml: AveragePool, line 29 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes5 = {
     .kernel_shape = {2, 3, 2},
     .strides = {1, 2, 1},
@@ -3068,7 +3068,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: AveragePool, line 27 of the entry
+// ops.yaml: AveragePool, line 30 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes6 = {
     .kernel_shape = {3, 2},
     .strides = {2, 2},
@@ -3096,7 +3096,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: AveragePool, line 28 of the entry
+// ops.yaml: AveragePool, line 31 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes7 = {
     .kernel_shape = {2, 1},
     .strides = {4, 3},
@@ -3120,7 +3120,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: AveragePool, line 29 of the entry
+// ops.yaml: AveragePool, line 32 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes8 = {
     .kernel_shape = {4, 3},
     .strides = {2, 3},
@@ -3146,7 +3146,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: AveragePool, line 30 of the entry
+// ops.yaml: AveragePool, line 33 of the entry
 const ::gradsmith::AveragePoolAttributes kAttributes9 = {
     .kernel_shape = {2, 2},
 };
@@ -3192,13 +3192,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3210,19 +3210,19 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: AveragePool, line 12 of the entry
-    {"kernel_shape", IntList{}},
-    // ops.yaml: AveragePool, line 13 of the entry
-    {"strides", IntList{}},
-    // ops.yaml: AveragePool, line 14 of the entry
-    {"pads", IntList{}},
     // ops.yaml: AveragePool, line 15 of the entry
-    {"dilations", IntList{}},
+    {"kernel_shape", IntList{}},
     // ops.yaml: AveragePool, line 16 of the entry
-    {"auto_pad", "NOTSET"},
+    {"strides", IntList{}},
     // ops.yaml: AveragePool, line 17 of the entry
-    {"ceil_mode", false},
+    {"pads", IntList{}},
     // ops.yaml: AveragePool, line 18 of the entry
+    {"dilations", IntList{}},
+    // ops.yaml: AveragePool, line 19 of the entry
+    {"auto_pad", "NOTSET"},
+    // ops.yaml: AveragePool, line 20 of the entry
+    {"ceil_mode", false},
+    // ops.yaml: AveragePool, line 21 of the entry
     {"count_include_pad", false},
 };
 
@@ -3268,7 +3268,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GlobalMaxPool, line 15 of the entry
+// ops.yaml: GlobalMaxPool, line 18 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "planes",
@@ -3284,7 +3284,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GlobalMaxPool, line 16 of the entry
+// ops.yaml: GlobalMaxPool, line 19 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "few",
@@ -3300,7 +3300,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GlobalMaxPool, line 17 of the entry
+// ops.yaml: GlobalMaxPool, line 20 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "channels_last",
@@ -3316,7 +3316,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GlobalMaxPool, line 18 of the entry
+// ops.yaml: GlobalMaxPool, line 21 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -3332,7 +3332,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GlobalMaxPool, line 19 of the entry
+// ops.yaml: GlobalMaxPool, line 22 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided_memory",
@@ -3348,7 +3348,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: GlobalMaxPool, line 20 of the entry
+// ops.yaml: GlobalMaxPool, line 23 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "long",
@@ -3364,7 +3364,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: GlobalMaxPool, line 21 of the entry
+// ops.yaml: GlobalMaxPool, line 24 of the entry
 const ::gradsmith::GlobalMaxPoolAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_batch",
@@ -3398,13 +3398,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3458,7 +3458,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 18 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3475,7 +3475,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3492,7 +3492,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3515,7 +3515,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3538,7 +3538,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 23 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -3569,13 +3569,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3587,7 +3587,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 15 of the entry
+    // ops.yaml: ReduceSum, line 16 of the entry
     {"axis", -1},
 };
 
@@ -3680,7 +3680,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MeanVarianceNormalization, line 25 of the entry
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -3699,7 +3699,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes1 = {
     .epsilon = 0.25,
 };
@@ -3724,7 +3724,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+// ops.yaml: MeanVarianceNormalization, line 28 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "no_channels",
@@ -3753,13 +3753,13 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 24 of the entry
+    // ops.yaml: Conv, line 29 of the entry
     {"float", &Run<float>},
-    // ops.yaml: Conv, line 25 of the entry
+    // ops.yaml: Conv, line 30 of the entry
     {"double", &Run<double>},
-    // ops.yaml: Conv, line 26 of the entry
+    // ops.yaml: Conv, line 31 of the entry
     {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 27 of the entry
+    // ops.yaml: Conv, line 32 of the entry
     {"bf16", &Run<BFloat16>},
 };
 
@@ -3771,7 +3771,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
     {"epsilon", 1e-09},
 };
 
@@ -3930,7 +3930,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GroupNormalization, line 29 of the entry
+// ops.yaml: GroupNormalization, line 30 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes0 = {
     .num_groups = 2,
 };
@@ -3958,7 +3958,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GroupNormalization, line 30 of the entry
+// ops.yaml: GroupNormalization, line 31 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes1 = {
     .num_groups = 4,
 };
@@ -3986,7 +3986,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GroupNormalization, line 31 of the entry
+// ops.yaml: GroupNormalization, line 32 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes2 = {
     .num_groups = 4,
 };
@@ -4014,7 +4014,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GroupNormalization, line 32 of the entry
+// ops.yaml: GroupNormalization, line 33 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_group",
@@ -4036,7 +4036,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GroupNormalization, line 33 of the entry
+// ops.yaml: GroupNormalization, line 34 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes4 = {
     .num_groups = 2,
 };
@@ -4078,23 +4078,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4106,7 +4106,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 28 of the entry
     {"num_groups", 1},
 };
 

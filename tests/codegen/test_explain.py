@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import formula_language
 import pytest
@@ -17,6 +18,7 @@ from gradsmith_codegen.formula_parser import parse
 from gradsmith_codegen.model import Op, Schema
 from gradsmith_codegen.plan import Plan, make_plan
 from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.text import plain
 from schemas import KERNELS, SCALE, edited
 
 Explain = Callable[..., tuple[int, str, str]]
@@ -224,6 +226,15 @@ def test_bytes_are_those_of_the_tensors(all_ops: Schema) -> None:
 # Values at seams
 
 
+TRUTHS = {"true": True, "false": False}
+
+
+def one_term(entry: Any) -> Any:
+    """The entry with its sums over dims without these."""
+    texts = {name: re.sub(r"^(sum\(.*), [A-Z]\)$", r"\1)", str(one)) for name, one in entry["formulas"].items()}
+    return {**entry, "formulas": texts}
+
+
 def test_values_are_those_of_the_formulas(all_ops: Schema) -> None:
     compared = 0
     for op in all_ops.ops:
@@ -232,15 +243,18 @@ def test_values_are_those_of_the_formulas(all_ops: Schema) -> None:
             assert told
             entry = formula_language.OPS[op.name]
             values = {name: float(one["default"]) for name, one in entry.get("attributes", {}).items()}
-            x = float(point[told.input])
-            names = {"pi": math.pi, **values, **dict.fromkeys(told.ones, 1.0), told.input: x}
-            if not math.isfinite(x):
+            inputs = {
+                name: TRUTHS[point[name]] if point[name] in TRUTHS else float(point[name]) for name in told.inputs
+            }
+            names = {"pi": math.pi, **values, **dict.fromkeys(told.ones, 1.0), **inputs}
+            if not all(map(math.isfinite, inputs.values())):
                 continue
-            given = formula_language.evaluated(entry, names, formula_language.IN_DOUBLE)
+            given = formula_language.evaluated(one_term(entry), names, formula_language.IN_DOUBLE)
             for output in op.outputs:
-                assert float(point[output.name]) == pytest.approx(given[output.name], rel=1e-5), (op.name, x)
+                found = TRUTHS.get(point[output.name]) if output.is_mask else float(point[output.name])
+                assert found == pytest.approx(given[output.name], rel=1e-5, nan_ok=True), (op.name, inputs)
                 compared += 1
-    assert compared > 60
+    assert compared > 240
 
 
 @pytest.mark.parametrize(
@@ -252,16 +266,62 @@ def test_values_are_those_of_the_formulas(all_ops: Schema) -> None:
         ("Softplus", {"-inf": "0", "0": "0.693147", "inf": "inf", "NaN": "NaN"}),
         ("Reciprocal", {"-inf": "0", "0": "inf", "inf": "0", "NaN": "NaN"}),
         ("Sinh", {"-inf": "-inf", "0": "0", "inf": "inf", "NaN": "NaN"}),
+        ("AddGrad", {"-inf": "-inf", "0": "0", "inf": "inf", "NaN": "NaN"}),
+        ("ReduceL1", {"-inf": "inf", "0": "0", "inf": "inf", "NaN": "NaN"}),
     ],
 )
 def test_values_where_there_are_no_numbers(plan: Plan, op: str, points: dict[str, str]) -> None:
     told = of(plan, op).special_values
     assert told
-    assert [tuple(point.values()) for point in told.points] == list(points.items())
+    assert [tuple(point.values())[:2] for point in told.points] == list(points.items())
 
 
-@pytest.mark.parametrize("op", ["Add", "DropoutGrad", "ReduceSum", "SoftmaxGrad", "WhereGrad"])
-def test_no_values_of_what_is_no_function_of_one_number(plan: Plan, op: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "pair", "results"),
+    [
+        ("Max", ("1", "1"), ("1",)),
+        ("Max", ("NaN", "1"), ("NaN",)),
+        ("MaxGrad", ("1", "1"), ("0.5", "0.5")),
+        ("MaxGrad", ("1", "NaN"), ("1", "1")),
+        ("Div", ("1", "0"), ("inf",)),
+        ("Div", ("0", "0"), ("NaN",)),
+        ("Sub", ("inf", "inf"), ("NaN",)),
+        ("MulGrad", ("0", "inf"), ("inf", "0")),
+        ("Where", ("true", "1", "NaN"), ("1",)),
+        ("Where", ("false", "1", "NaN"), ("NaN",)),
+        ("DropoutGrad", ("false", "NaN"), ("0",)),
+        ("BitmaskDropout", ("true", "inf"), ("inf",)),
+        ("PReluGrad", ("0", "inf"), ("inf", "0")),
+        ("InPlaceAccumulatorV2", ("true", "NaN", "1"), ("true", "1")),
+        ("SwiGlu", ("inf", "0"), ("NaN",)),
+    ],
+)
+def test_values_of_pairs(plan: Plan, op: str, pair: tuple[str, ...], results: tuple[str, ...]) -> None:
+    told = of(plan, op).special_values
+    assert told
+    assert (*pair, *results) in [tuple(point.values()) for point in told.points]
+
+
+def test_each_page_says_what_comes_of_nan(all_ops: Schema) -> None:
+    for op in all_ops.ops:
+        told = special_values.of(op)
+        points = [point[name] for point in told.points for name in told.inputs] if told else []
+        assert "NaN" in " ".join([*points, *(plain(one.what) for one in op.special_values)]), op.name
+
+
+def test_what_is_said_of_special_values_is_held_by_a_test(all_ops: Schema, repository: Path) -> None:
+    named = {plain(one.test) for op in all_ops.ops for one in op.special_values}
+    assert len(named) > 10
+    for test in named:
+        file, _, name = test.partition(": ")
+        text = (repository / "tests" / file).read_text(encoding="utf-8")
+        suite, _, case = name.partition(".")
+        forms = [f"TEST{kind}({suite}, {case})" for kind in ("", "_F", "_P")] if case else [f" {name}("]
+        assert any(form in text for form in forms), test
+
+
+@pytest.mark.parametrize("op", ["Conv", "ReduceMean", "LpNormalization", "SoftmaxGrad", "LayerNormalization"])
+def test_no_values_of_what_is_no_function_of_one_place(plan: Plan, op: str) -> None:
     assert of(plan, op).special_values is None
 
 

@@ -76,7 +76,7 @@ def _schema(text: str) -> Schema:
 
 
 def _but_for_words(op: Op) -> Op:
-    return replace(op, name="", doc=NO_TEXT, line=0)
+    return replace(op, name="", doc=NO_TEXT, line=0, history=())  # a new operator has none
 
 
 # -- Like another ---

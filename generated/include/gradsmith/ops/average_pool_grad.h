@@ -42,26 +42,26 @@ namespace gradsmith {
 // ops.yaml: AveragePoolGrad, line 1 of the entry
 struct AveragePoolGradAttributes {
   /// dims of the window; required
-  // ops.yaml: AveragePool, line 12 of the entry
+  // ops.yaml: AveragePool, line 15 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between windows, per spatial axis; default: 1s
-  // ops.yaml: AveragePool, line 13 of the entry
+  // ops.yaml: AveragePool, line 16 of the entry
   ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: AveragePool, line 14 of the entry
+  // ops.yaml: AveragePool, line 17 of the entry
   ::gradsmith::IntList pads = {};
   /// step between a window's elements, per spatial axis; default: 1s
-  // ops.yaml: AveragePool, line 15 of the entry
+  // ops.yaml: AveragePool, line 18 of the entry
   ::gradsmith::IntList dilations = {};
   /// how the pads come about
-  // ops.yaml: AveragePool, line 16 of the entry
+  // ops.yaml: AveragePool, line 19 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// whether a last window may reach beyond the pads; of no effect with auto_pad, as in ONNX
-  // ops.yaml: AveragePool, line 17 of the entry
+  // ops.yaml: AveragePool, line 20 of the entry
   bool ceil_mode = false;
   /// whether a window's mean counts its zeros in the pads; those beyond the pads, with ceil_mode,
   /// never count
-  // ops.yaml: AveragePool, line 18 of the entry
+  // ops.yaml: AveragePool, line 21 of the entry
   bool count_include_pad = false;
 };
 
@@ -69,10 +69,10 @@ struct AveragePoolGradAttributes {
 template <typename T_>
 struct AveragePoolGradInputs {
   /// [N, C, *O]: gradient of the loss with respect to Y
-  // ops.yaml: AveragePoolGrad, line 8 of the entry
+  // ops.yaml: AveragePoolGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what AveragePool was given
-  // ops.yaml: AveragePoolGrad, line 9 of the entry
+  // ops.yaml: AveragePoolGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -82,23 +82,23 @@ template <typename T_>
 struct AveragePoolGradOutputs {
   /// [N, C, *D]: the sum of dY of the windows that hold an element, each divided by what the window
   /// counts
-  // ops.yaml: AveragePoolGrad, line 11 of the entry
+  // ops.yaml: AveragePoolGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for AveragePoolGrad.
 template <typename T_>
 inline constexpr bool kHasAveragePoolGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasAveragePoolGrad<BFloat16> = true;
 

@@ -51,16 +51,16 @@ struct BiasSiluOutputs {
 /// True for the type combinations that ops.yaml declares for BiasSilu.
 template <typename T_>
 inline constexpr bool kHasBiasSilu = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasBiasSilu<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasBiasSilu<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasBiasSilu<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasBiasSilu<BFloat16> = true;
 

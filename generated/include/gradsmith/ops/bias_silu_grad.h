@@ -36,13 +36,13 @@ struct BiasSiluGradAttributes {};
 template <typename T_>
 struct BiasSiluGradInputs {
   /// [*P, C]: gradient of the loss with respect to Y
-  // ops.yaml: BiasReluGrad, line 9 of the entry
+  // ops.yaml: BiasReluGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*P, C]: what the forward operator was given
-  // ops.yaml: BiasReluGrad, line 10 of the entry
+  // ops.yaml: BiasReluGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> A = {};
   /// [C]: what the forward operator was given
-  // ops.yaml: BiasReluGrad, line 11 of the entry
+  // ops.yaml: BiasReluGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> B = {};
 };
 
@@ -51,27 +51,27 @@ struct BiasSiluGradInputs {
 template <typename T_>
 struct BiasSiluGradOutputs {
   /// [*P, C], optional: gradient of the loss with respect to A
-  // ops.yaml: BiasReluGrad, line 13 of the entry
+  // ops.yaml: BiasReluGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dA = {};
   /// [C], optional: gradient of the loss with respect to the bias, summed over all dims but the
   /// last
-  // ops.yaml: BiasReluGrad, line 14 of the entry
+  // ops.yaml: BiasReluGrad, line 18 of the entry
   ::gradsmith::TensorView<T_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BiasSiluGrad.
 template <typename T_>
 inline constexpr bool kHasBiasSiluGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasBiasSiluGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasBiasSiluGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasBiasSiluGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasBiasSiluGrad<BFloat16> = true;
 

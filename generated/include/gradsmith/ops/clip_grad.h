@@ -63,16 +63,16 @@ struct ClipGradOutputs {
 /// True for the type combinations that ops.yaml declares for ClipGrad.
 template <typename T_>
 inline constexpr bool kHasClipGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasClipGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasClipGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasClipGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasClipGrad<BFloat16> = true;
 

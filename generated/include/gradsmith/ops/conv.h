@@ -42,22 +42,22 @@ namespace gradsmith {
 // ops.yaml: Conv, line 1 of the entry
 struct ConvAttributes {
   /// spatial dims of W; default: W's own
-  // ops.yaml: Conv, line 17 of the entry
+  // ops.yaml: Conv, line 22 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 18 of the entry
+  // ops.yaml: Conv, line 23 of the entry
   ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: Conv, line 19 of the entry
+  // ops.yaml: Conv, line 24 of the entry
   ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 20 of the entry
+  // ops.yaml: Conv, line 25 of the entry
   ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
-  // ops.yaml: Conv, line 21 of the entry
+  // ops.yaml: Conv, line 26 of the entry
   ::std::int64_t group = 1;
   /// how the pads come about
-  // ops.yaml: Conv, line 22 of the entry
+  // ops.yaml: Conv, line 27 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
 };
 
@@ -65,13 +65,13 @@ struct ConvAttributes {
 template <typename T_>
 struct ConvInputs {
   /// [N, C, *D]: what is convolved
-  // ops.yaml: Conv, line 6 of the entry
+  // ops.yaml: Conv, line 11 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [M, C / group, *K]: the filter
-  // ops.yaml: Conv, line 7 of the entry
+  // ops.yaml: Conv, line 12 of the entry
   ::gradsmith::TensorView<const T_> W = {};
   /// [M], optional: the bias
-  // ops.yaml: Conv, line 8 of the entry
+  // ops.yaml: Conv, line 13 of the entry
   ::gradsmith::TensorView<const T_> B = {};
 };
 
@@ -80,23 +80,23 @@ struct ConvInputs {
 template <typename T_>
 struct ConvOutputs {
   /// [N, M, *O]: the convolution
-  // ops.yaml: Conv, line 10 of the entry
+  // ops.yaml: Conv, line 15 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for Conv.
 template <typename T_>
 inline constexpr bool kHasConv = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasConv<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasConv<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasConv<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasConv<BFloat16> = true;
 

@@ -46,22 +46,22 @@ namespace gradsmith {
 // ops.yaml: ConvGrad, line 1 of the entry
 struct ConvGradAttributes {
   /// spatial dims of W; default: W's own
-  // ops.yaml: Conv, line 17 of the entry
+  // ops.yaml: Conv, line 22 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 18 of the entry
+  // ops.yaml: Conv, line 23 of the entry
   ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: Conv, line 19 of the entry
+  // ops.yaml: Conv, line 24 of the entry
   ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 20 of the entry
+  // ops.yaml: Conv, line 25 of the entry
   ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
-  // ops.yaml: Conv, line 21 of the entry
+  // ops.yaml: Conv, line 26 of the entry
   ::std::int64_t group = 1;
   /// how the pads come about
-  // ops.yaml: Conv, line 22 of the entry
+  // ops.yaml: Conv, line 27 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
 };
 
@@ -69,13 +69,13 @@ struct ConvGradAttributes {
 template <typename T_>
 struct ConvGradInputs {
   /// [N, M, *O]: gradient of the loss with respect to Y
-  // ops.yaml: ConvGrad, line 7 of the entry
+  // ops.yaml: ConvGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what Conv was given
-  // ops.yaml: ConvGrad, line 8 of the entry
+  // ops.yaml: ConvGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [M, C / group, *K]: what Conv was given
-  // ops.yaml: ConvGrad, line 9 of the entry
+  // ops.yaml: ConvGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> W = {};
 };
 
@@ -84,29 +84,29 @@ struct ConvGradInputs {
 template <typename T_>
 struct ConvGradOutputs {
   /// [N, C, *D], optional: backward-data(W, dY), zero where no output reads X
-  // ops.yaml: ConvGrad, line 11 of the entry
+  // ops.yaml: ConvGrad, line 13 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [M, C / group, *K], optional: backward-filter(X, dY)
-  // ops.yaml: ConvGrad, line 12 of the entry
+  // ops.yaml: ConvGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dW = {};
   /// [M], optional: sum of dY over all but M
-  // ops.yaml: ConvGrad, line 13 of the entry
+  // ops.yaml: ConvGrad, line 15 of the entry
   ::gradsmith::TensorView<T_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvGrad.
 template <typename T_>
 inline constexpr bool kHasConvGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasConvGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasConvGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasConvGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasConvGrad<BFloat16> = true;
 

@@ -46,28 +46,28 @@ namespace gradsmith {
 // ops.yaml: ConvTranspose, line 1 of the entry
 struct ConvTransposeAttributes {
   /// spatial dims of W; default: W's own
-  // ops.yaml: Conv, line 17 of the entry
+  // ops.yaml: Conv, line 22 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 18 of the entry
+  // ops.yaml: Conv, line 23 of the entry
   ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: Conv, line 19 of the entry
+  // ops.yaml: Conv, line 24 of the entry
   ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 20 of the entry
+  // ops.yaml: Conv, line 25 of the entry
   ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
-  // ops.yaml: Conv, line 21 of the entry
+  // ops.yaml: Conv, line 26 of the entry
   ::std::int64_t group = 1;
   /// how the pads come about
-  // ops.yaml: Conv, line 22 of the entry
+  // ops.yaml: Conv, line 27 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// rows added at the end of Y, less than stride or dilation; default: 0s
-  // ops.yaml: ConvTranspose, line 18 of the entry
+  // ops.yaml: ConvTranspose, line 20 of the entry
   ::gradsmith::IntList output_padding = {};
   /// spatial dims of Y, which then set the pads; default: none
-  // ops.yaml: ConvTranspose, line 19 of the entry
+  // ops.yaml: ConvTranspose, line 21 of the entry
   ::gradsmith::IntList output_shape = {};
 };
 
@@ -75,13 +75,13 @@ struct ConvTransposeAttributes {
 template <typename T_>
 struct ConvTransposeInputs {
   /// [N, C, *D]: what is convolved
-  // ops.yaml: ConvTranspose, line 6 of the entry
+  // ops.yaml: ConvTranspose, line 8 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C, M / group, *K]: the filter
-  // ops.yaml: ConvTranspose, line 7 of the entry
+  // ops.yaml: ConvTranspose, line 9 of the entry
   ::gradsmith::TensorView<const T_> W = {};
   /// [M], optional: the bias
-  // ops.yaml: ConvTranspose, line 8 of the entry
+  // ops.yaml: ConvTranspose, line 10 of the entry
   ::gradsmith::TensorView<const T_> B = {};
 };
 
@@ -90,23 +90,23 @@ struct ConvTransposeInputs {
 template <typename T_>
 struct ConvTransposeOutputs {
   /// [N, M, *O]: the transposed convolution
-  // ops.yaml: ConvTranspose, line 10 of the entry
+  // ops.yaml: ConvTranspose, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvTranspose.
 template <typename T_>
 inline constexpr bool kHasConvTranspose = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasConvTranspose<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasConvTranspose<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasConvTranspose<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasConvTranspose<BFloat16> = true;
 

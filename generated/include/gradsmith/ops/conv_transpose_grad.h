@@ -50,28 +50,28 @@ namespace gradsmith {
 // ops.yaml: ConvTransposeGrad, line 1 of the entry
 struct ConvTransposeGradAttributes {
   /// spatial dims of W; default: W's own
-  // ops.yaml: Conv, line 17 of the entry
+  // ops.yaml: Conv, line 22 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between outputs, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 18 of the entry
+  // ops.yaml: Conv, line 23 of the entry
   ::gradsmith::IntList strides = {};
   /// zeros added, begins then ends; default: 0s
-  // ops.yaml: Conv, line 19 of the entry
+  // ops.yaml: Conv, line 24 of the entry
   ::gradsmith::IntList pads = {};
   /// step between filter taps, per spatial axis; default: 1s
-  // ops.yaml: Conv, line 20 of the entry
+  // ops.yaml: Conv, line 25 of the entry
   ::gradsmith::IntList dilations = {};
   /// channels are split into so many groups, convolved apart
-  // ops.yaml: Conv, line 21 of the entry
+  // ops.yaml: Conv, line 26 of the entry
   ::std::int64_t group = 1;
   /// how the pads come about
-  // ops.yaml: Conv, line 22 of the entry
+  // ops.yaml: Conv, line 27 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// rows added at the end of Y, less than stride or dilation; default: 0s
-  // ops.yaml: ConvTranspose, line 18 of the entry
+  // ops.yaml: ConvTranspose, line 20 of the entry
   ::gradsmith::IntList output_padding = {};
   /// spatial dims of Y, which then set the pads; default: none
-  // ops.yaml: ConvTranspose, line 19 of the entry
+  // ops.yaml: ConvTranspose, line 21 of the entry
   ::gradsmith::IntList output_shape = {};
 };
 
@@ -79,13 +79,13 @@ struct ConvTransposeGradAttributes {
 template <typename T_>
 struct ConvTransposeGradInputs {
   /// [N, M, *O]: gradient of the loss with respect to Y
-  // ops.yaml: ConvTransposeGrad, line 7 of the entry
+  // ops.yaml: ConvTransposeGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what ConvTranspose was given
-  // ops.yaml: ConvTransposeGrad, line 8 of the entry
+  // ops.yaml: ConvTransposeGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C, M / group, *K]: what ConvTranspose was given
-  // ops.yaml: ConvTransposeGrad, line 9 of the entry
+  // ops.yaml: ConvTransposeGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> W = {};
 };
 
@@ -94,29 +94,29 @@ struct ConvTransposeGradInputs {
 template <typename T_>
 struct ConvTransposeGradOutputs {
   /// [N, C, *D], optional: forward convolution of dY with W
-  // ops.yaml: ConvTransposeGrad, line 11 of the entry
+  // ops.yaml: ConvTransposeGrad, line 13 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C, M / group, *K], optional: backward-filter with dY as its input and X as its gradient
-  // ops.yaml: ConvTransposeGrad, line 12 of the entry
+  // ops.yaml: ConvTransposeGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dW = {};
   /// [M], optional: sum of dY over all but M
-  // ops.yaml: ConvTransposeGrad, line 13 of the entry
+  // ops.yaml: ConvTransposeGrad, line 15 of the entry
   ::gradsmith::TensorView<T_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ConvTransposeGrad.
 template <typename T_>
 inline constexpr bool kHasConvTransposeGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasConvTransposeGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasConvTransposeGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasConvTransposeGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasConvTransposeGrad<BFloat16> = true;
 

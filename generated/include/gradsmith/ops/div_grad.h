@@ -61,16 +61,16 @@ struct DivGradOutputs {
 /// True for the type combinations that ops.yaml declares for DivGrad.
 template <typename T_>
 inline constexpr bool kHasDivGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasDivGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasDivGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasDivGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasDivGrad<BFloat16> = true;
 

@@ -29,7 +29,8 @@ namespace gradsmith {
 /// Attributes of Dropout.
 // ops.yaml: Dropout, line 1 of the entry
 struct DropoutAttributes {
-  /// the share of elements that are dropped
+  /// the share of elements that are dropped: in ONNX an operand on the host, beside training_mode,
+  /// which the gradient of ONNX Runtime does not read
   // ops.yaml: Dropout, line 13 of the entry
   double ratio = 0.5;
 };
@@ -57,16 +58,16 @@ struct DropoutOutputs {
 /// True for the type combinations that ops.yaml declares for Dropout.
 template <typename T_>
 inline constexpr bool kHasDropout = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasDropout<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasDropout<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasDropout<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasDropout<BFloat16> = true;
 

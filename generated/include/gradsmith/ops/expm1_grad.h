@@ -51,16 +51,16 @@ struct Expm1GradOutputs {
 /// True for the type combinations that ops.yaml declares for Expm1Grad.
 template <typename T_>
 inline constexpr bool kHasExpm1Grad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasExpm1Grad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasExpm1Grad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasExpm1Grad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasExpm1Grad<BFloat16> = true;
 

@@ -30,7 +30,7 @@ struct GlobalAveragePoolAttributes {};
 template <typename T_>
 struct GlobalAveragePoolInputs {
   /// [N, C, *D]: what is pooled
-  // ops.yaml: GlobalAveragePool, line 7 of the entry
+  // ops.yaml: GlobalAveragePool, line 9 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -39,23 +39,23 @@ struct GlobalAveragePoolInputs {
 template <typename T_>
 struct GlobalAveragePoolOutputs {
   /// [N, C, *O]: the means; 0 where a channel has no elements
-  // ops.yaml: GlobalAveragePool, line 9 of the entry
+  // ops.yaml: GlobalAveragePool, line 11 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GlobalAveragePool.
 template <typename T_>
 inline constexpr bool kHasGlobalAveragePool = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePool<BFloat16> = true;
 

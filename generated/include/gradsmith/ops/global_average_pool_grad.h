@@ -32,10 +32,10 @@ struct GlobalAveragePoolGradAttributes {};
 template <typename T_>
 struct GlobalAveragePoolGradInputs {
   /// [N, C, *O]: gradient of the loss with respect to Y
-  // ops.yaml: GlobalAveragePoolGrad, line 8 of the entry
+  // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what GlobalAveragePool was given
-  // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
+  // ops.yaml: GlobalAveragePoolGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -44,23 +44,23 @@ struct GlobalAveragePoolGradInputs {
 template <typename T_>
 struct GlobalAveragePoolGradOutputs {
   /// [N, C, *D]: dY / prod(D)
-  // ops.yaml: GlobalAveragePoolGrad, line 11 of the entry
+  // ops.yaml: GlobalAveragePoolGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GlobalAveragePoolGrad.
 template <typename T_>
 inline constexpr bool kHasGlobalAveragePoolGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasGlobalAveragePoolGrad<BFloat16> = true;
 

@@ -30,7 +30,7 @@ struct GlobalMaxPoolAttributes {};
 template <typename T_>
 struct GlobalMaxPoolInputs {
   /// [N, C, *D]: what is pooled
-  // ops.yaml: GlobalMaxPool, line 7 of the entry
+  // ops.yaml: GlobalMaxPool, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -40,23 +40,23 @@ template <typename T_>
 struct GlobalMaxPoolOutputs {
   /// [N, C, *O]: the largest elements, where NaN is larger than all others; -infinity where there
   /// are none
-  // ops.yaml: GlobalMaxPool, line 9 of the entry
+  // ops.yaml: GlobalMaxPool, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GlobalMaxPool.
 template <typename T_>
 inline constexpr bool kHasGlobalMaxPool = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPool<BFloat16> = true;
 

@@ -34,13 +34,13 @@ struct GlobalMaxPoolGradAttributes {};
 template <typename T_>
 struct GlobalMaxPoolGradInputs {
   /// [N, C, *O]: gradient of the loss with respect to Y
-  // ops.yaml: GlobalMaxPoolGrad, line 8 of the entry
+  // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what GlobalMaxPool was given
-  // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
+  // ops.yaml: GlobalMaxPoolGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [N, C, *O]: what GlobalMaxPool gave
-  // ops.yaml: GlobalMaxPoolGrad, line 10 of the entry
+  // ops.yaml: GlobalMaxPoolGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -50,23 +50,23 @@ template <typename T_>
 struct GlobalMaxPoolGradOutputs {
   /// [N, C, *D]: dY at the element that Y is, the first of equal ones or the last of several NaN,
   /// and 0 elsewhere
-  // ops.yaml: GlobalMaxPoolGrad, line 12 of the entry
+  // ops.yaml: GlobalMaxPoolGrad, line 13 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GlobalMaxPoolGrad.
 template <typename T_>
 inline constexpr bool kHasGlobalMaxPoolGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasGlobalMaxPoolGrad<BFloat16> = true;
 

@@ -62,16 +62,16 @@ struct HardSigmoidGradOutputs {
 /// True for the type combinations that ops.yaml declares for HardSigmoidGrad.
 template <typename T_>
 inline constexpr bool kHasHardSigmoidGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasHardSigmoidGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasHardSigmoidGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasHardSigmoidGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasHardSigmoidGrad<BFloat16> = true;
 

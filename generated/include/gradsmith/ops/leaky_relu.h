@@ -52,16 +52,16 @@ struct LeakyReluOutputs {
 /// True for the type combinations that ops.yaml declares for LeakyRelu.
 template <typename T_>
 inline constexpr bool kHasLeakyRelu = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasLeakyRelu<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasLeakyRelu<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasLeakyRelu<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasLeakyRelu<BFloat16> = true;
 

@@ -46,16 +46,16 @@ struct LogOutputs {
 /// True for the type combinations that ops.yaml declares for Log.
 template <typename T_>
 inline constexpr bool kHasLog = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasLog<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasLog<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasLog<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasLog<BFloat16> = true;
 

@@ -32,10 +32,10 @@ namespace gradsmith {
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 struct LpNormalizationGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: LpNormalization, line 14 of the entry
+  // ops.yaml: LpNormalization, line 15 of the entry
   ::std::int64_t axis = -1;
   /// the norm: 1, the sum of absolute values, or 2, the square root of the sum of squares
-  // ops.yaml: LpNormalization, line 15 of the entry
+  // ops.yaml: LpNormalization, line 16 of the entry
   ::std::int64_t p = 2;
 };
 
@@ -43,10 +43,10 @@ struct LpNormalizationGradAttributes {
 template <typename T_>
 struct LpNormalizationGradInputs {
   /// [*B, A, *F]: gradient of the loss with respect to Y
-  // ops.yaml: LpNormalizationGrad, line 13 of the entry
+  // ops.yaml: LpNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, A, *F]: what was normalized
-  // ops.yaml: LpNormalizationGrad, line 14 of the entry
+  // ops.yaml: LpNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -55,23 +55,23 @@ struct LpNormalizationGradInputs {
 template <typename T_>
 struct LpNormalizationGradOutputs {
   /// [*B, A, *F], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: LpNormalizationGrad, line 16 of the entry
+  // ops.yaml: LpNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for LpNormalizationGrad.
 template <typename T_>
 inline constexpr bool kHasLpNormalizationGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasLpNormalizationGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasLpNormalizationGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasLpNormalizationGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasLpNormalizationGrad<BFloat16> = true;
 

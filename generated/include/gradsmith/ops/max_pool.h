@@ -42,25 +42,25 @@ namespace gradsmith {
 // ops.yaml: MaxPool, line 1 of the entry
 struct MaxPoolAttributes {
   /// dims of the window; required
-  // ops.yaml: MaxPool, line 15 of the entry
+  // ops.yaml: MaxPool, line 18 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between windows, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 16 of the entry
+  // ops.yaml: MaxPool, line 19 of the entry
   ::gradsmith::IntList strides = {};
   /// positions added, begins then ends, of which no maximum comes; default: 0s
-  // ops.yaml: MaxPool, line 17 of the entry
+  // ops.yaml: MaxPool, line 20 of the entry
   ::gradsmith::IntList pads = {};
   /// step between a window's elements, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 18 of the entry
+  // ops.yaml: MaxPool, line 21 of the entry
   ::gradsmith::IntList dilations = {};
   /// how the pads come about
-  // ops.yaml: MaxPool, line 19 of the entry
+  // ops.yaml: MaxPool, line 22 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// whether a last window may reach beyond the pads; of no effect with auto_pad, as in ONNX
-  // ops.yaml: MaxPool, line 20 of the entry
+  // ops.yaml: MaxPool, line 23 of the entry
   bool ceil_mode = false;
   /// 0: Indices count along the last spatial axis first; 1: along the first
-  // ops.yaml: MaxPool, line 21 of the entry
+  // ops.yaml: MaxPool, line 24 of the entry
   ::std::int64_t storage_order = 0;
 };
 
@@ -68,7 +68,7 @@ struct MaxPoolAttributes {
 template <typename T_>
 struct MaxPoolInputs {
   /// [N, C, *D]: what is pooled
-  // ops.yaml: MaxPool, line 7 of the entry
+  // ops.yaml: MaxPool, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -78,27 +78,27 @@ template <typename T_>
 struct MaxPoolOutputs {
   /// [N, C, *O]: the largest elements, where NaN is larger than all others; -infinity where a
   /// window lies in padding
-  // ops.yaml: MaxPool, line 9 of the entry
+  // ops.yaml: MaxPool, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [N, C, *O], optional: where they are among all elements of X: the first of equal ones, the
   /// last of several NaN, -1 where a window lies in padding
-  // ops.yaml: MaxPool, line 10 of the entry
+  // ops.yaml: MaxPool, line 13 of the entry
   ::gradsmith::TensorView<::std::int64_t> Indices = {};
 };
 
 /// True for the type combinations that ops.yaml declares for MaxPool.
 template <typename T_>
 inline constexpr bool kHasMaxPool = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasMaxPool<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasMaxPool<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasMaxPool<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasMaxPool<BFloat16> = true;
 

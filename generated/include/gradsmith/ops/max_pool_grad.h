@@ -46,28 +46,28 @@ namespace gradsmith {
 // ops.yaml: MaxPoolGrad, line 1 of the entry
 struct MaxPoolGradAttributes {
   /// dims of the window; required
-  // ops.yaml: MaxPool, line 15 of the entry
+  // ops.yaml: MaxPool, line 18 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between windows, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 16 of the entry
+  // ops.yaml: MaxPool, line 19 of the entry
   ::gradsmith::IntList strides = {};
   /// positions added, begins then ends, of which no maximum comes; default: 0s
-  // ops.yaml: MaxPool, line 17 of the entry
+  // ops.yaml: MaxPool, line 20 of the entry
   ::gradsmith::IntList pads = {};
   /// step between a window's elements, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 18 of the entry
+  // ops.yaml: MaxPool, line 21 of the entry
   ::gradsmith::IntList dilations = {};
   /// how the pads come about
-  // ops.yaml: MaxPool, line 19 of the entry
+  // ops.yaml: MaxPool, line 22 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// whether a last window may reach beyond the pads; of no effect with auto_pad, as in ONNX
-  // ops.yaml: MaxPool, line 20 of the entry
+  // ops.yaml: MaxPool, line 23 of the entry
   bool ceil_mode = false;
   /// 0: Indices count along the last spatial axis first; 1: along the first
-  // ops.yaml: MaxPool, line 21 of the entry
+  // ops.yaml: MaxPool, line 24 of the entry
   ::std::int64_t storage_order = 0;
   /// spatial dims of X; default: those of shape, or of the dX that is passed
-  // ops.yaml: MaxPoolGrad, line 18 of the entry
+  // ops.yaml: MaxPoolGrad, line 23 of the entry
   ::gradsmith::IntList x_shape = {};
 };
 
@@ -75,13 +75,13 @@ struct MaxPoolGradAttributes {
 template <typename T_>
 struct MaxPoolGradInputs {
   /// [N, C, *O]: gradient of the loss with respect to Y
-  // ops.yaml: MaxPoolGrad, line 8 of the entry
+  // ops.yaml: MaxPoolGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *O]: what MaxPool gave; one that names no element of its window counts for nothing
-  // ops.yaml: MaxPoolGrad, line 9 of the entry
+  // ops.yaml: MaxPoolGrad, line 14 of the entry
   ::gradsmith::TensorView<const ::std::int64_t> Indices = {};
   /// the dims of dX, on the host, optional: dims of X, in place of x_shape
-  // ops.yaml: MaxPoolGrad, line 10 of the entry
+  // ops.yaml: MaxPoolGrad, line 15 of the entry
   ::gradsmith::TensorView<const ::std::int64_t> shape = {};
 };
 
@@ -90,23 +90,23 @@ struct MaxPoolGradInputs {
 template <typename T_>
 struct MaxPoolGradOutputs {
   /// [N, C, *D]: the sum of dY of the windows whose index names an element
-  // ops.yaml: MaxPoolGrad, line 12 of the entry
+  // ops.yaml: MaxPoolGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for MaxPoolGrad.
 template <typename T_>
 inline constexpr bool kHasMaxPoolGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasMaxPoolGrad<BFloat16> = true;
 

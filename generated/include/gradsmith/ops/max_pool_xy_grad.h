@@ -44,25 +44,25 @@ namespace gradsmith {
 // ops.yaml: MaxPoolXYGrad, line 1 of the entry
 struct MaxPoolXYGradAttributes {
   /// dims of the window; required
-  // ops.yaml: MaxPool, line 15 of the entry
+  // ops.yaml: MaxPool, line 18 of the entry
   ::gradsmith::IntList kernel_shape = {};
   /// step between windows, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 16 of the entry
+  // ops.yaml: MaxPool, line 19 of the entry
   ::gradsmith::IntList strides = {};
   /// positions added, begins then ends, of which no maximum comes; default: 0s
-  // ops.yaml: MaxPool, line 17 of the entry
+  // ops.yaml: MaxPool, line 20 of the entry
   ::gradsmith::IntList pads = {};
   /// step between a window's elements, per spatial axis; default: 1s
-  // ops.yaml: MaxPool, line 18 of the entry
+  // ops.yaml: MaxPool, line 21 of the entry
   ::gradsmith::IntList dilations = {};
   /// how the pads come about
-  // ops.yaml: MaxPool, line 19 of the entry
+  // ops.yaml: MaxPool, line 22 of the entry
   ::gradsmith::AutoPad auto_pad = ::gradsmith::AutoPad::NOTSET;
   /// whether a last window may reach beyond the pads; of no effect with auto_pad, as in ONNX
-  // ops.yaml: MaxPool, line 20 of the entry
+  // ops.yaml: MaxPool, line 23 of the entry
   bool ceil_mode = false;
   /// of no effect without indices
-  // ops.yaml: MaxPoolXYGrad, line 16 of the entry
+  // ops.yaml: MaxPoolXYGrad, line 18 of the entry
   ::std::int64_t storage_order = 0;
 };
 
@@ -70,13 +70,13 @@ struct MaxPoolXYGradAttributes {
 template <typename T_>
 struct MaxPoolXYGradInputs {
   /// [N, C, *O]: gradient of the loss with respect to Y
-  // ops.yaml: MaxPoolXYGrad, line 8 of the entry
+  // ops.yaml: MaxPoolXYGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what MaxPool was given
-  // ops.yaml: MaxPoolXYGrad, line 9 of the entry
+  // ops.yaml: MaxPoolXYGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [N, C, *O]: what MaxPool gave
-  // ops.yaml: MaxPoolXYGrad, line 10 of the entry
+  // ops.yaml: MaxPoolXYGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -86,23 +86,23 @@ template <typename T_>
 struct MaxPoolXYGradOutputs {
   /// [N, C, *D]: the sum of dY of the windows whose maximum an element is: of equal ones the first
   /// in the window, of several NaN the last
-  // ops.yaml: MaxPoolXYGrad, line 12 of the entry
+  // ops.yaml: MaxPoolXYGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for MaxPoolXYGrad.
 template <typename T_>
 inline constexpr bool kHasMaxPoolXYGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasMaxPoolXYGrad<BFloat16> = true;
 

@@ -51,16 +51,16 @@ struct PReluOutputs {
 /// True for the type combinations that ops.yaml declares for PRelu.
 template <typename T_>
 inline constexpr bool kHasPRelu = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasPRelu<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasPRelu<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasPRelu<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasPRelu<BFloat16> = true;
 

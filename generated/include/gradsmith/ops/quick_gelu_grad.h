@@ -57,16 +57,16 @@ struct QuickGeluGradOutputs {
 /// True for the type combinations that ops.yaml declares for QuickGeluGrad.
 template <typename T_>
 inline constexpr bool kHasQuickGeluGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasQuickGeluGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasQuickGeluGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasQuickGeluGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasQuickGeluGrad<BFloat16> = true;
 

@@ -46,16 +46,16 @@ struct ReciprocalOutputs {
 /// True for the type combinations that ops.yaml declares for Reciprocal.
 template <typename T_>
 inline constexpr bool kHasReciprocal = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasReciprocal<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasReciprocal<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasReciprocal<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasReciprocal<BFloat16> = true;
 

@@ -28,7 +28,7 @@ namespace gradsmith {
 // ops.yaml: ReduceL1, line 1 of the entry
 struct ReduceL1Attributes {
   /// the axis along which a row lies
-  // ops.yaml: ReduceSum, line 15 of the entry
+  // ops.yaml: ReduceSum, line 16 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -36,7 +36,7 @@ struct ReduceL1Attributes {
 template <typename T_>
 struct ReduceL1Inputs {
   /// [*B, A, *F]: any tensor but a scalar
-  // ops.yaml: ReduceMean, line 7 of the entry
+  // ops.yaml: ReduceMean, line 8 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -45,23 +45,23 @@ struct ReduceL1Inputs {
 template <typename T_>
 struct ReduceL1Outputs {
   /// [*B, *F]: one element for each row
-  // ops.yaml: ReduceMean, line 9 of the entry
+  // ops.yaml: ReduceMean, line 10 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ReduceL1.
 template <typename T_>
 inline constexpr bool kHasReduceL1 = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasReduceL1<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasReduceL1<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasReduceL1<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasReduceL1<BFloat16> = true;
 

@@ -32,7 +32,7 @@ namespace gradsmith {
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 struct ReduceLogSumExpGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: ReduceSum, line 15 of the entry
+  // ops.yaml: ReduceSum, line 16 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -62,16 +62,16 @@ struct ReduceLogSumExpGradOutputs {
 /// True for the type combinations that ops.yaml declares for ReduceLogSumExpGrad.
 template <typename T_>
 inline constexpr bool kHasReduceLogSumExpGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasReduceLogSumExpGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasReduceLogSumExpGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasReduceLogSumExpGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasReduceLogSumExpGrad<BFloat16> = true;
 

@@ -30,7 +30,7 @@ namespace gradsmith {
 // ops.yaml: ReduceMeanGrad, line 1 of the entry
 struct ReduceMeanGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: ReduceSum, line 15 of the entry
+  // ops.yaml: ReduceSum, line 16 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -38,10 +38,10 @@ struct ReduceMeanGradAttributes {
 template <typename T_>
 struct ReduceMeanGradInputs {
   /// [*B, *F]: gradient of the loss with respect to Y
-  // ops.yaml: ReduceMeanGrad, line 6 of the entry
+  // ops.yaml: ReduceMeanGrad, line 7 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, A, *F]: tells the shape of dX
-  // ops.yaml: ReduceMeanGrad, line 6 of the entry
+  // ops.yaml: ReduceMeanGrad, line 7 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -50,23 +50,23 @@ struct ReduceMeanGradInputs {
 template <typename T_>
 struct ReduceMeanGradOutputs {
   /// [*B, A, *F]: gradient of the loss with respect to X
-  // ops.yaml: ReduceMeanGrad, line 7 of the entry
+  // ops.yaml: ReduceMeanGrad, line 8 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for ReduceMeanGrad.
 template <typename T_>
 inline constexpr bool kHasReduceMeanGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasReduceMeanGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasReduceMeanGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasReduceMeanGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasReduceMeanGrad<BFloat16> = true;
 

@@ -30,7 +30,7 @@ namespace gradsmith {
 // ops.yaml: ReduceSumGrad, line 1 of the entry
 struct ReduceSumGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: ReduceSum, line 15 of the entry
+  // ops.yaml: ReduceSum, line 16 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -57,16 +57,16 @@ struct ReduceSumGradOutputs {
 /// True for the type combinations that ops.yaml declares for ReduceSumGrad.
 template <typename T_>
 inline constexpr bool kHasReduceSumGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasReduceSumGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasReduceSumGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasReduceSumGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasReduceSumGrad<BFloat16> = true;
 

@@ -62,16 +62,16 @@ struct SeluGradOutputs {
 /// True for the type combinations that ops.yaml declares for SeluGrad.
 template <typename T_>
 inline constexpr bool kHasSeluGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasSeluGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasSeluGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasSeluGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasSeluGrad<BFloat16> = true;
 

@@ -52,16 +52,16 @@ struct ThresholdedReluOutputs {
 /// True for the type combinations that ops.yaml declares for ThresholdedRelu.
 template <typename T_>
 inline constexpr bool kHasThresholdedRelu = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasThresholdedRelu<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasThresholdedRelu<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasThresholdedRelu<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasThresholdedRelu<BFloat16> = true;
 

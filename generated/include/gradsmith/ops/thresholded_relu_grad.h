@@ -57,16 +57,16 @@ struct ThresholdedReluGradOutputs {
 /// True for the type combinations that ops.yaml declares for ThresholdedReluGrad.
 template <typename T_>
 inline constexpr bool kHasThresholdedReluGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasThresholdedReluGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasThresholdedReluGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasThresholdedReluGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasThresholdedReluGrad<BFloat16> = true;
 

@@ -66,16 +66,16 @@ struct WhereGradOutputs {
 /// True for the type combinations that ops.yaml declares for WhereGrad.
 template <typename T_>
 inline constexpr bool kHasWhereGrad = false;
-// ops.yaml: Conv, line 24 of the entry
+// ops.yaml: Conv, line 29 of the entry
 template <>
 inline constexpr bool kHasWhereGrad<float> = true;
-// ops.yaml: Conv, line 25 of the entry
+// ops.yaml: Conv, line 30 of the entry
 template <>
 inline constexpr bool kHasWhereGrad<double> = true;
-// ops.yaml: Conv, line 26 of the entry
+// ops.yaml: Conv, line 31 of the entry
 template <>
 inline constexpr bool kHasWhereGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 27 of the entry
+// ops.yaml: Conv, line 32 of the entry
 template <>
 inline constexpr bool kHasWhereGrad<BFloat16> = true;
 

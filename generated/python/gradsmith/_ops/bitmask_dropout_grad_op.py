@@ -39,7 +39,8 @@ def bitmask_dropout_grad(
         which elements are kept: of the i-th, in row-major order of the dims, bit i % 32 of word i /
         32 says it, where bit 0 is the least
     ratio : float, default 0.5
-        the share of elements that are dropped
+        the share of elements that are dropped: in ONNX an operand on the host, beside
+        training_mode, which the gradient of ONNX Runtime does not read
     outputs : str or sequence of str, default all
         The outputs to compute, by name, dX among them.
     out : dict or tuple of arrays, optional

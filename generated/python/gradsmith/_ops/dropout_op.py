@@ -38,7 +38,8 @@ def dropout(
     mask : array of bool (*D,)
         which elements are kept
     ratio : float, default 0.5
-        the share of elements that are dropped
+        the share of elements that are dropped: in ONNX an operand on the host, beside
+        training_mode, which the gradient of ONNX Runtime does not read
     outputs : str or sequence of str, default all
         The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional

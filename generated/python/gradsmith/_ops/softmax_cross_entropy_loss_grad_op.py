@@ -79,7 +79,9 @@ def softmax_cross_entropy_loss_grad(
         half_int64 (T1 = float, T = MLFloat16, Tind = int64);
         half_int32 (T1 = float, T = MLFloat16, Tind = int32);
         bf16_int64 (T1 = float, T = BFloat16, Tind = int64);
-        bf16_int32 (T1 = float, T = BFloat16, Tind = int32).
+        bf16_int32 (T1 = float, T = BFloat16, Tind = int32);
+        half_int64_half_loss (T1 = MLFloat16, T = MLFloat16, Tind = int64);
+        bf16_int64_bf16_loss (T1 = BFloat16, T = BFloat16, Tind = int64).
 
     Examples
     --------

@@ -83,7 +83,9 @@ def softmax_cross_entropy_loss(
         half_int64 (T = MLFloat16, Tind = int64, T1 = float);
         half_int32 (T = MLFloat16, Tind = int32, T1 = float);
         bf16_int64 (T = BFloat16, Tind = int64, T1 = float);
-        bf16_int32 (T = BFloat16, Tind = int32, T1 = float).
+        bf16_int32 (T = BFloat16, Tind = int32, T1 = float);
+        half_int64_half_loss (T = MLFloat16, Tind = int64, T1 = MLFloat16);
+        bf16_int64_bf16_loss (T = BFloat16, Tind = int64, T1 = BFloat16).
 
     Examples
     --------
