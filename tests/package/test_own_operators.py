@@ -178,6 +178,7 @@ def test_a_changed_included_file_generates_anew(built: str, project: Path, prefi
 def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Path, prefix: Path) -> None:
     for name, right, wrong in (
         ("my_ops.yaml", "dX: 3 * X * X * dY", "dX: 2 * X * X * dY"),
+        ("my_ops.yaml", "dY - mean(dY, A)", "dY + mean(dY, A)"),
         ("running_sum/running_sum.cc", "float sum = 0;", "float sum = 1;"),
     ):
         text = (project / name).read_text()
@@ -187,8 +188,8 @@ def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Pa
     result = sh(f"{build} && build/mylib_tests --backend=cpu --gtest_brief=1", project, prefix)
     PAGE.write_files(project)
     failed = set(re.findall(r"\[  FAILED  \] ([\w.]+)/", result.stdout))
-    assert {"CubeGrad.Gradient", "RunningSum.Exact"} <= failed
-    assert not any(name.startswith("Cube.") for name in failed)
+    assert {"CubeGrad.Gradient", "CenterGrad.Gradient", "RunningSum.Exact"} <= failed
+    assert not any(name.startswith(("Cube.", "Center.", "ChannelMeans.")) for name in failed)
 
 
 @pytest.mark.parametrize(
