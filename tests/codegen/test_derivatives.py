@@ -16,7 +16,9 @@ import mpmath
 import pytest
 import sympy
 from formula_language import IN_DOUBLE, OPS, SYMBOLIC, defaults, evaluated, gradients, has_rows, with_wrong_signs
-from gradsmith_codegen.formula_tree import FUNCTIONS
+from gradsmith_codegen import special_values
+from gradsmith_codegen.formula_parser import parse
+from gradsmith_codegen.formula_tree import FUNCTIONS, Kind
 
 GRADIENTS = [name for name in gradients() if not has_rows(OPS[name])]
 
@@ -108,6 +110,29 @@ def test_the_language_is_covered() -> None:
     assert len(GRADIENTS) >= 35
     for words in (SYMBOLIC, IN_DOUBLE):
         assert set(FUNCTIONS) <= set(words)
+
+
+OF_NUMBERS = [
+    name for name, one in FUNCTIONS.items() if one.result is Kind.NUMBER and set(one.parameters) == {Kind.NUMBER}
+]
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_function_is_the_same_to_each_reader(name: str) -> None:
+    """To SymPy, which differentiates it, in double, and on the pages."""
+    function = FUNCTIONS[name]
+    compared = 0
+    for values in itertools.product((-1.75, -0.5, 0.25, 0.75, 2.5), repeat=len(function.parameters)):
+        exact = sympy.sympify(SYMBOLIC[name](*map(sympy.Rational, values))).evalf(30)
+        if not exact.is_real or not exact.is_finite:
+            continue
+        letters = ("a", "b")[: len(values)]
+        tree = parse(f"{name}({', '.join(letters)})", ())
+        found = special_values.value(tree, dict(zip(letters, values, strict=True)))
+        assert found == pytest.approx(float(exact), rel=1e-12)
+        assert IN_DOUBLE[name](*values) == pytest.approx(float(exact), rel=1e-12)
+        compared += 1
+    assert compared >= 1
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

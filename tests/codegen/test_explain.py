@@ -358,6 +358,8 @@ def test_notes(plan: Plan, op: str, told: list[str]) -> None:
         ("pow(a + b, 2)", r"{(a + b)}^{2}"),
         ("2.5e-7 * a", r"2.5 \cdot 10^{-7} \cdot a"),
         ("log1p(abs(a))", r"\operatorname{log1p}(\left|a\right|)"),
+        ("asin(acosh(a))", r"\arcsin(\operatorname{arcosh}(a))"),
+        ("atan2(a, asinh(b))", r"\operatorname{atan2}(a, \operatorname{arsinh}(b))"),
         ("rsqrt(sqrt(a))", r"\frac{1}{\sqrt{\sqrt{a}}}"),
         ("inv_std * pi", r"\mathrm{inv\_std} \cdot \pi"),
         (
