@@ -137,6 +137,13 @@ def test_versions_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["fmt", "--check", str(path)]) == 0
 
 
+def test_operators_that_changed_tell_their_versions(plan: Plan) -> None:
+    for op in ("ConvGrad", "MaxPoolGrad", "SoftmaxCrossEntropyLossGrad", "BiasGeluGrad"):
+        (version,) = of(plan, op).history
+        assert version.version == 1
+    assert not of(plan, "Relu").history
+
+
 def test_how_many_dims_an_axis_leaves_is_told(plan: Plan) -> None:
     dims = {one.name: one.how_many for one in of(plan, "ReduceMean").dims}
     assert dims == {"B": "those before axis, of at most 8 in all", "A": "one", "F": "0 to 7"}

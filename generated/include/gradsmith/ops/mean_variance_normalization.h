@@ -75,7 +75,8 @@ inline constexpr bool kHasMeanVarianceNormalization<MLFloat16> = true;
 template <>
 inline constexpr bool kHasMeanVarianceNormalization<BFloat16> = true;
 
-/// Normalization of each channel over the batch and the spatial dims, ONNX's default axes.
+/// Normalization of each channel over the batch and the spatial dims, ONNX's default axes; what
+/// other axes are is in docs/schema.md under Several axes.
 ///
 /// Attributes and shapes are those of the structs above, kernel
 /// formulas::MeanVarianceNormalization. Errors: invalid argument where an attribute or a tensor is

@@ -31,7 +31,8 @@ namespace gradsmith {
 /// Attributes of ReduceLogSumExpGrad.
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 struct ReduceLogSumExpGradAttributes {
-  /// the axis along which a row lies
+  /// the axis along which a row lies; several, and ONNX's keepdims, are a matter of strides, as
+  /// docs/schema.md tells under Several axes
   // ops.yaml: ReduceSum, line 16 of the entry
   ::std::int64_t axis = -1;
 };

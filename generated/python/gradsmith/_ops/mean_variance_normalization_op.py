@@ -32,7 +32,8 @@ def mean_variance_normalization(
     context=None,
     **_unknown,
 ):
-    """Normalization of each channel over the batch and the spatial dims, ONNX's default axes.
+    """Normalization of each channel over the batch and the spatial dims, ONNX's default axes; what
+    other axes are is in docs/schema.md under Several axes.
 
     Operator MeanVarianceNormalization.
 

@@ -35,7 +35,8 @@ def reduce_log_sum_exp(
     X : array of T (*B, A, *F)
         any tensor but a scalar
     axis : int, default -1
-        the axis along which a row lies
+        the axis along which a row lies; several, and ONNX's keepdims, are a matter of strides, as
+        docs/schema.md tells under Several axes
     outputs : str or sequence of str, default all
         The outputs to compute, by name, Y among them.
     out : dict or tuple of arrays, optional
