@@ -30,17 +30,19 @@ constexpr OpInfo kAngles = {
     .inputs = 2,
     .image = &kImage_words_of_formulas};
 
+const Sizes kPlane = {6, 37};
+
 class CudaWords : public CudaTest {
  protected:
+  static GpuTensor Output(DataType type) { return {type, kPlane, Layout::kContiguous}; }
+
   void CheckAngles(DataType type, double tolerance) {
-    GpuTensor x(type, {6, 37});
-    GpuTensor z(type, {6, 37});
+    GpuTensor x(type, kPlane, Layout::kContiguous);
+    GpuTensor z(type, kPlane, Layout::kContiguous);
     for (GpuTensor* input : {&x, &z}) {
       input->Fill([&] { return random_.Real(-4, 4); });
     }
-    std::array<GpuTensor, 4> outputs = {
-        GpuTensor(type, {6, 37}), GpuTensor(type, {6, 37}), GpuTensor(type, {6, 37}),
-        GpuTensor(type, {6, 37})};
+    std::array<GpuTensor, 4> outputs = {Output(type), Output(type), Output(type), Output(type)};
     std::vector<TensorRef> to;
     for (GpuTensor& output : outputs) {
       to.push_back(output.GpuRef());
@@ -71,15 +73,15 @@ class CudaWords : public CudaTest {
   Labelled(const char* name, DataType type, const std::vector<double>& labels, int axis) {
     const auto rows = static_cast<std::int64_t>(labels.size());
     const Sizes dims = axis == 1 ? Sizes{rows, 5} : Sizes{5, rows};
-    GpuTensor x(type, dims);
+    GpuTensor x(type, dims, Layout::kContiguous);
     x.Fill([] { return 1.0; });
-    GpuTensor label(DataType::kInt64, {rows});
+    GpuTensor label(DataType::kInt64, {rows}, Layout::kContiguous);
     std::size_t next = 0;
     label.Fill([&] { return labels.at(next++); });
-    GpuTensor weight(type, {5});
+    GpuTensor weight(type, {5}, Layout::kContiguous);
     double counted = 0;
     weight.Fill([&] { return ++counted; });
-    GpuTensor y(type, dims);
+    GpuTensor y(type, dims, Layout::kContiguous);
     constexpr std::array<std::string_view, 4> kOperands = {"X", "label", "weight", "Y"};
     const internal::FunctorKernels kernels = {
         .name = name, .operands = kOperands, .image = &kImage_words_of_formulas};
@@ -98,7 +100,7 @@ class CudaWords : public CudaTest {
     return found;
   }
 
-  reference::Random random_{"words of formulas"};
+  Random random_{"words of formulas"};
 };
 
 TEST_F(CudaWords, InverseHyperbolicFunctionsAndAngles) {
