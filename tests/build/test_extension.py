@@ -54,7 +54,10 @@ NEW_OP = block(ADDING, "  - name: DepthwiseConvGrad\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
 TO_BUILD, TO_RUN = block(ADDING, "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
 OF_PYTHON = ("docs", "names", "problem_lines", "table")
-OF_CODEGEN = ("cli", "formatting", "in_step", "json_schema", "kernel_fit", "output", "pages", "plan", "reader")
+OF_CODEGEN = (
+    *("cli", "explain", "formatting", "in_step", "json_schema", "kernel_fit", "output", "pages", "plan", "reader"),
+    "schema_tools_page",
+)
 OF_THE_WHOLE = [
     " ".join(f"codegen/test_{name}.py" for name in OF_CODEGEN),
     "bench/test_codegen_benchmark.py",
