@@ -251,7 +251,8 @@ _OP_VALUES: dict[str, Json] = {
         ),
     ),
     "repeatable": _told(
-        "Whether two calls give the same bits: always, where the context is deterministic, or never.",
+        "Whether two calls give the same bits: always, as those of formulas do, where the context is "
+        "deterministic, or never.",
         _either(
             _words(vocabulary.REPEATABLE),
             {

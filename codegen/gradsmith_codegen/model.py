@@ -283,7 +283,7 @@ class Op(Located):
     cases: tuple[Case, ...]
     gradient_of: str = ""
     since_version: int = 0  # 0: the schema's
-    repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # POLICY on others
+    repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # as the entry says
     formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
     operations: Formula | None = None  # how many operations of arithmetic a call makes
     history: tuple[Revision, ...] = ()  # the versions that there were, from the first on; none where untold
@@ -361,6 +361,11 @@ class Op(Located):
     def has_sums(self) -> bool:
         """An output is summed over what it lacks of the inputs' dims."""
         return any(isinstance(formula.tree, formula_tree.Reduce) for formula in self.formulas)
+
+    def repeatable_on(self, backend: Backend) -> Repeatable:
+        """What is made of formulas adds up in an order that the dims and strides of a call decide alone."""
+        unsaid = Repeatable.ALWAYS if self.formulas else Repeatable.POLICY
+        return dict(self.repeatable).get(backend, unsaid)
 
     @property
     def kernel_name(self) -> str:

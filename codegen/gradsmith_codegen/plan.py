@@ -95,7 +95,7 @@ class OpPlan(FormulaPlan):
         return f"{self.name}_" if self.name.lower() == "readme" else self.name
 
     def repeatable_on(self, backend: model.Backend) -> model.Repeatable:
-        return dict(self.op.repeatable).get(backend, model.Repeatable.POLICY)
+        return self.op.repeatable_on(backend)
 
     @property
     def since_version(self) -> int:

@@ -130,10 +130,9 @@ _STRENGTH = {Repeatable.NEVER: 0, Repeatable.POLICY: 1, Repeatable.ALWAYS: 2}
 
 
 def _compare_repeatable(old: Op, new: Op, found: Findings) -> None:
-    was, now = dict(old.repeatable), dict(new.repeatable)
     changed: dict[tuple[Repeatable, Repeatable], list[Backend]] = {}
     for backend in new.backends:
-        words = was.get(backend, Repeatable.POLICY), now.get(backend, Repeatable.POLICY)
+        words = old.repeatable_on(backend), new.repeatable_on(backend)
         if backend in old.backends and words[0] is not words[1]:
             changed.setdefault(words, []).append(backend)
     for (before, after), backends in changed.items():

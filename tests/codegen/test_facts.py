@@ -44,6 +44,24 @@ def test_whether_rows_are_repeatable(said: str, expected: list[str]) -> None:
     assert found == [f".repeatable = Repeatable::{word}," for word in expected]
 
 
+def test_what_formulas_compute_is_always_repeatable() -> None:
+    files = written(edited(SCALE, (KERNEL, "    formulas: {Y: factor * X}"), ("[cpu]", "[cpu, cuda]")))
+    assert files["src/ops_shard_0.cc"].count(".repeatable = Repeatable::kAlways,") == 2
+    assert "| Two calls give the same bits on cuda | always |" in files["docs/Scale.md"]
+
+
+def test_what_the_operators_of_the_library_say_of_being_repeatable() -> None:
+    """Only convolutions, and batch normalization on CUDA, choose between kernels that add up otherwise."""
+    said = {
+        (op.name, backend.value): op.repeatable_on(backend).value for op in OPERATORS.values() for backend in op.backends
+    }
+    chosen = {key for key, word in said.items() if word != "always"}
+    norms = {(name, "cuda") for name in OPERATORS if name.startswith("BatchNormalization")}
+    convolutions = {(name, backend) for name, backend in said if name.startswith("Conv")}
+    assert chosen == norms | convolutions
+    assert {said[key] for key in chosen} == {"policy"}
+
+
 def test_an_input_that_is_not_read() -> None:
     x = 'X: {type: T, shape: [N, "*D"]'
     files = written(edited(SCALE, (x, f"{x}, shape_only: true")))

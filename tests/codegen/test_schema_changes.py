@@ -156,7 +156,8 @@ def test_two_symbols_that_are_one_now_are_another_shape() -> None:
 
 def test_a_kernel_in_place_of_formulas_is_compatible() -> None:
     formulas = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X * factor}"))
-    (change,) = _changes(SCALE, formulas)
+    repeats, change = _changes(SCALE, formulas)
+    assert (repeats.effect, repeats.message) == (Effect.COMPATIBLE, "repeatable on cpu is 'always', was 'policy'")
     assert (change.effect, change.message) == (Effect.COMPATIBLE, "is computed by formulas::Scale, was by scale::Scale")
 
 

@@ -151,18 +151,37 @@ void CompareErrors(
   }
 }
 
-/// Runs again where no policy asks for the same bits, for rows that give them always.
-void CheckRepeatAlways(const Subject& subject, Baseline& baseline, Report& report) {
-  const Context context(ContextOptions{
-      .device = subject.device(),
-      .threads = kThreads,
-      .deterministic = false,
-      .first_choice_seconds = 0});
+/// Runs again in a context, and compares bit by bit.
+void RunAgain(
+    const Subject& subject,
+    const Context& context,
+    const std::string& where,
+    Baseline& baseline,
+    Report& report) {
   const Present all = AllPresent(subject.op().outputs);
-  const std::string doing = "run again in a context that is not deterministic";
+  const std::string doing = "run again " + where;
   if (RunPoisoned(subject, baseline.kernel, context, baseline.arguments, all, doing, report)) {
     CompareBytes(subject, BytesOf(subject, baseline.arguments), baseline.bytes, all, doing, report);
   }
+}
+
+/// A row gives the same bits where a policy asks for them: on any number of threads, and in a
+/// context that has chosen nothing yet.
+void CheckRepeatUnderPolicy(const Subject& subject, Baseline& baseline, Report& report) {
+  for (const int threads : {kThreads, 1, 3}) {
+    const std::string where = "on " + std::to_string(threads) + " threads";
+    RunAgain(subject, ContextFor(*subject.row, threads), where, baseline, report);
+  }
+  const Context context(
+      ContextOptions{.device = subject.device(), .threads = kThreads, .deterministic = true});
+  RunAgain(subject, context, "in another deterministic context", baseline, report);
+}
+
+/// A row gives these bits where no policy asks for them, too, and kernels are chosen by the clock.
+void CheckRepeatAlways(const Subject& subject, Baseline& baseline, Report& report) {
+  const Context context(
+      ContextOptions{.device = subject.device(), .threads = kThreads, .deterministic = false});
+  RunAgain(subject, context, "in a context that is not deterministic", baseline, report);
 }
 
 /// A row that never gives the same bits says so where a policy asks for them, and writes nothing.
@@ -230,22 +249,17 @@ Report CheckRepeat(const Subject& subject, const Case& problem, const std::strin
   if (!baseline) {
     return report;
   }
-  if (subject.row->repeatable == Repeatable::kNever) {
-    CheckRepeatNever(subject, *baseline, report);
-    return report;
-  }
-  const Present all = AllPresent(subject.op().outputs);
-  for (const int threads : {kThreads, 1, 3}) {
-    const std::string doing = "run again on " + std::to_string(threads) + " threads";
-    if (RunPoisoned(
-            subject, baseline->kernel, ContextFor(*subject.row, threads), baseline->arguments, all,
-            doing, report)) {
-      CompareBytes(
-          subject, BytesOf(subject, baseline->arguments), baseline->bytes, all, doing, report);
-    }
-  }
-  if (subject.row->repeatable == Repeatable::kAlways) {
-    CheckRepeatAlways(subject, *baseline, report);
+  switch (subject.row->repeatable) {
+    case Repeatable::kNever:
+      CheckRepeatNever(subject, *baseline, report);
+      break;
+    case Repeatable::kPolicy:
+      CheckRepeatUnderPolicy(subject, *baseline, report);
+      break;
+    case Repeatable::kAlways:
+      CheckRepeatUnderPolicy(subject, *baseline, report);
+      CheckRepeatAlways(subject, *baseline, report);
+      break;
   }
   return report;
 }

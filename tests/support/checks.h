@@ -38,8 +38,9 @@ Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std
 /// Outputs that may be written in place of an input get the same bits there.
 Report CheckInPlace(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// Twice the same bits, also with other numbers of threads, and where no policy asks for them if
-/// the row is always repeatable. A row that never is refuses a deterministic context.
+/// What the row says of being repeatable. Twice the same bits in deterministic contexts, also with
+/// other numbers of threads and in a new one, and if the row is always repeatable, in one that is
+/// not deterministic, too. A row that never is refuses a deterministic context.
 Report CheckRepeat(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// CheckShapeOnly runs without the data of the inputs of which only the shape is needed: the

@@ -38,8 +38,10 @@ Subject MakeSubject(RowIndex row) {
 /// A row whose kernel is another.
 class Liar {
  public:
-  Liar(RowIndex row, RunFunction run) : row_(fake::Rows()[row]), subject_(MakeSubject(row)) {
+  Liar(RowIndex row, RunFunction run, Repeatable repeatable = Repeatable::kPolicy)
+      : row_(fake::Rows()[row]), subject_(MakeSubject(row)) {
     row_.run = run;
+    row_.repeatable = repeatable;
     subject_.row = &row_;
   }
   ~Liar() = default;
@@ -340,16 +342,51 @@ TEST(ChecksTest, InPlaceFindsAKernelThatReadsWhatItHasWritten) {
       "with total written in place: output total has other bits"));
 }
 
+Status OtherBitsWithEachCall(const Context& c, const void* a, Inputs in, Outputs out) {
+  static int runs = 0;
+  const Status status = Honest(c, a, in, out);
+  Change(out, 1 + static_cast<float>(runs++) * 1e-3F);
+  return status;
+}
+
+/// Whatever a row says of being repeatable, it is compared with what it does.
 TEST(ChecksTest, RepeatFindsBitsThatChange) {
-  const Liar liar(kScaleGradFloat, [](const Context& c, const void* a, Inputs in, Outputs out) {
-    static int runs = 0;
+  const Case& problem = CaseNamed(kScaleGradFloat, "plain");
+  for (const Repeatable said : {Repeatable::kPolicy, Repeatable::kAlways}) {
+    const Liar liar(kScaleGradFloat, &OtherBitsWithEachCall, said);
+    EXPECT_TRUE(Finds(
+        CheckRepeat(liar.subject(), problem, "seed"),
+        "run again on 2 threads: output dX has other bits"));
+  }
+  const Liar liar(kScaleGradFloat, &OtherBitsWithEachCall, Repeatable::kNever);
+  EXPECT_TRUE(Finds(CheckRepeat(liar.subject(), problem, "seed"), "run in a deterministic context"));
+}
+
+TEST(ChecksTest, RepeatFindsBitsThatDependOnThePolicy) {
+  const RunFunction run = [](const Context& c, const void* a, Inputs in, Outputs out) {
     const Status status = Honest(c, a, in, out);
-    Change(out, 1 + static_cast<float>(runs++) * 1e-3F);
+    Change(out, c.options().deterministic.value_or(false) ? 1 : 2);
     return status;
-  });
+  };
+  const Case& problem = CaseNamed(kScaleGradFloat, "plain");
+  const Liar liar(kScaleGradFloat, run, Repeatable::kAlways);
+  EXPECT_TRUE(Finds(
+      CheckRepeat(liar.subject(), problem, "seed"),
+      "run again in a context that is not deterministic: output dX has other bits"));
+  const Liar honest(kScaleGradFloat, run, Repeatable::kPolicy);
+  EXPECT_EQ(CheckRepeat(honest.subject(), problem, "seed").failures, std::vector<std::string>());
+}
+
+TEST(ChecksTest, RepeatFindsBitsThatDependOnTheContext) {
+  const RunFunction run = [](const Context& c, const void* a, Inputs in, Outputs out) {
+    const Status status = Honest(c, a, in, out);
+    Change(out, c.options().first_choice_seconds == 0 ? 1 : 2);
+    return status;
+  };
+  const Liar liar(kScaleGradFloat, run);
   EXPECT_TRUE(Finds(
       CheckRepeat(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"),
-      "run again on 2 threads: output dX has other bits"));
+      "run again in another deterministic context: output dX has other bits"));
 }
 
 TEST(ChecksTest, RepeatFindsBitsThatDependOnThreads) {

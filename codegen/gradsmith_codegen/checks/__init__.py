@@ -29,6 +29,7 @@ from . import (
     lists,
     names,
     operations,
+    repeatable,
     shapes,
     splits,
     types,
@@ -53,6 +54,7 @@ MODULES = (
     kernels,
     formulas,
     operations,
+    repeatable,
     history,
 )
 

@@ -38,14 +38,14 @@ struct InPlaceAccumulatorV2Attributes {};
 template <typename T_, typename T1_>
 struct InPlaceAccumulatorV2Inputs {
   /// [*D]: what there is already
-  // ops.yaml: InPlaceAccumulatorV2, line 9 of the entry
+  // ops.yaml: InPlaceAccumulatorV2, line 8 of the entry
   ::gradsmith::TensorView<const T_> accumulation_buffer = {};
   /// [*D]: what is added
-  // ops.yaml: InPlaceAccumulatorV2, line 10 of the entry
+  // ops.yaml: InPlaceAccumulatorV2, line 9 of the entry
   ::gradsmith::TensorView<const T1_> value = {};
   /// [], optional: whether the value takes the buffer's place, whatever that holds; false where it
   /// is absent
-  // ops.yaml: InPlaceAccumulatorV2, line 11 of the entry
+  // ops.yaml: InPlaceAccumulatorV2, line 10 of the entry
   ::gradsmith::TensorView<const bool> overwrite_flag = {};
 };
 
@@ -54,33 +54,33 @@ struct InPlaceAccumulatorV2Inputs {
 template <typename T_, typename T1_>
 struct InPlaceAccumulatorV2Outputs {
   /// []: true, a sign that the call is done
-  // ops.yaml: InPlaceAccumulatorV2, line 13 of the entry
+  // ops.yaml: InPlaceAccumulatorV2, line 12 of the entry
   ::gradsmith::TensorView<bool> updated_flag = {};
   /// [*D], optional, may be written in place of input accumulation_buffer: the buffer with the
   /// value; in the buffer's memory, or in its own
-  // ops.yaml: InPlaceAccumulatorV2, line 14 of the entry
+  // ops.yaml: InPlaceAccumulatorV2, line 13 of the entry
   ::gradsmith::TensorView<T_> accumulation_buffer_out = {};
 };
 
 /// True for the type combinations that ops.yaml declares for InPlaceAccumulatorV2.
 template <typename T_, typename T1_>
 inline constexpr bool kHasInPlaceAccumulatorV2 = false;
-// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<float, float> = true;
-// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<float, MLFloat16> = true;
-// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<float, BFloat16> = true;
-// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<double, double> = true;
-// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<MLFloat16, MLFloat16> = true;
-// ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
 template <>
 inline constexpr bool kHasInPlaceAccumulatorV2<BFloat16, BFloat16> = true;
 
