@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -198,21 +199,31 @@ Status AddNames(
   }
 }
 
-/// Dims of an input.
+/// "2x3", or "scalar".
+bool ParseDims(std::string_view text, Dims* dims) {
+  return text == "scalar" || ParseList(text, 'x', dims);
+}
+
+/// Dims of an input, or of the tensors of a list.
 Status AddInput(
-    const std::string& name,
+    const TensorSpec& spec,
     const std::string& word,
-    const std::string& value,
+    std::string_view value,
     ProblemLine* line) {
-  Dims dims;
-  if (value == "scalar") {
-    return Wrong(word, "a tensor with dims: one without any can be recorded, but not made here");
+  std::vector<Dims>& dims = line->inputs[std::string(spec.name)];
+  dims.clear();
+  while (true) {
+    const std::size_t end = spec.list.empty() ? value.size() : std::min(value.find(','), value.size());
+    if (!ParseDims(value.substr(0, end), &dims.emplace_back())) {
+      return Wrong(
+          word, spec.list.empty() ? "dims such as 128x64x56x56, or scalar"
+                                  : "dims such as 128x64 or scalar, with commas between");
+    }
+    if (end == value.size()) {
+      return {};
+    }
+    value.remove_prefix(end + 1);
   }
-  if (!ParseList(value, 'x', &dims)) {
-    return Wrong(word, "dims such as 128x64x56x56");
-  }
-  line->inputs[name] = dims;
-  return {};
 }
 
 Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
@@ -238,7 +249,7 @@ Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
   }
   for (const TensorSpec& input : op.inputs) {
     if (input.name == name) {
-      return AddInput(name, word, value, line);
+      return AddInput(input, word, value, line);
     }
   }
   for (const AttributeSpec& attribute : op.attributes) {
@@ -249,15 +260,54 @@ Status AddWord(const OpSchema& op, const std::string& word, ProblemLine* line) {
   return UnknownName(op, word, name);
 }
 
-std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const ProblemLine& line) {
-  std::vector<ConstTensorRef> refs;
+/// How many tensors the lists of a line have: 1 where the op has none.
+Result<int> LengthOfLists(const OpSchema& op, const ProblemLine& line) {
+  std::string first;
+  std::size_t length = 1;
   for (const TensorSpec& input : op.inputs) {
     const auto given = line.inputs.find(std::string(input.name));
+    if (input.list.empty() || given == line.inputs.end()) {
+      continue;
+    }
+    const std::size_t count = given->second.size();
+    if (!first.empty() && count != length) {
+      return InvalidArgument(
+          given->first + " has " + internal::Counted(static_cast<std::int64_t>(count), "tensor") +
+          "; expected " + std::to_string(length) + ", as many as " + first);
+    }
+    first = first.empty() ? given->first : first;
+    length = count;
+  }
+  if (op.has_lists && first.empty()) {
+    return InvalidArgument("no list of tensors is given, which would tell how many each list has");
+  }
+  return static_cast<int>(length);
+}
+
+std::vector<std::optional<Dims>>
+DimsOfInputs(const OpSchema& op, const ProblemLine& line, int list_length) {
+  std::vector<std::optional<Dims>> dims;
+  for (const TensorSpec& input : op.inputs) {
+    const auto given = line.inputs.find(std::string(input.name));
+    const int count = input.list.empty() ? 1 : list_length;
+    for (int i = 0; i < count; ++i) {
+      dims.emplace_back();
+      if (given != line.inputs.end()) {
+        dims.back() = given->second[static_cast<std::size_t>(i)];
+      }
+    }
+  }
+  return dims;
+}
+
+std::vector<ConstTensorRef> InputRefs(const OpSchema& op, const Shapes& shapes) {
+  const std::vector<const TensorSpec*> specs = SpecsOf(op.inputs, shapes.list_length);
+  std::vector<ConstTensorRef> refs;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
     refs.emplace_back();
-    if (given != line.inputs.end()) {
-      refs.back() = input.shape_of.empty()
-                        ? ConstTensorRef(DataType::kFloat, nullptr, given->second)
-                        : internal::HoldingShape(given->second);
+    if (const std::optional<Dims>& dims = shapes.inputs[i]; dims) {
+      refs.back() = specs[i]->shape_of.empty() ? ConstTensorRef(DataType::kFloat, nullptr, *dims)
+                                               : internal::HoldingShape(*dims);
     }
   }
   return refs;
@@ -293,15 +343,15 @@ Status CheckForwardInputs(const ProblemLine& line, const OpSchema& op, const OpS
   return {};
 }
 
-/// The dims of the forward's outputs. A fault is told without the name of the forward's row: the op
+/// What the forward's outputs are like. A fault is told without the name of the forward's row: the op
 /// of the line has the tensor, or the attribute, as well.
-Result<std::vector<Dims>>
-ForwardOutputs(const Registry& registry, const ProblemLine& line, const OpSchema& forward) {
+Result<Shapes>
+ShapesOfForward(const Registry& registry, const ProblemLine& line, const OpSchema& forward) {
   for (const Row* row : registry.rows()) {
     if (row->op == &forward && row->name == line.row) {  // on any backend: shapes are the same
       Result<Shapes> shapes = InferShapes(registry, line, *row);
       if (shapes.ok()) {
-        return std::move(shapes->outputs);
+        return shapes;
       }
       const Status status = shapes.status();
       const std::string prefix = ToString(*row) + ": ";
@@ -326,14 +376,18 @@ Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine*
   if (Status status = CheckForwardInputs(*line, op, *forward); !status.ok()) {
     return status;
   }
-  const Result<std::vector<Dims>> outputs = ForwardOutputs(registry, *line, *forward);
-  if (!outputs.ok()) {
-    return outputs.status();
+  const Result<Shapes> shapes = ShapesOfForward(registry, *line, *forward);
+  if (!shapes.ok()) {
+    return shapes.status();
   }
+  const std::vector<const TensorSpec*> specs = SpecsOf(forward->outputs, shapes->list_length);
   for (const TensorSpec& input : op.inputs) {
-    for (std::size_t i = 0; i < forward->outputs.size(); ++i) {
-      if (IsInferred(*line, input) && forward->outputs[i].name == input.gradient_of) {
-        line->inputs[std::string(input.name)] = (*outputs)[i];
+    if (!IsInferred(*line, input)) {
+      continue;
+    }
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i]->name == input.gradient_of) {
+        line->inputs[std::string(input.name)].push_back(*shapes->outputs[i]);
       }
     }
   }
@@ -351,9 +405,6 @@ Result<ProblemLine> ParseProblemLine(const Registry& registry, const std::string
   const OpSchema* op = FindOp(registry, line.op);
   if (op == nullptr) {
     return UnknownOp(registry, line.op);
-  }
-  if (op->has_lists) {
-    return Wrong(line.op, "an op without lists of tensors, which lines have no words for");
   }
   for (std::string word; words >> word;) {
     if (Status status = AddWord(*op, word, &line); !status.ok()) {
@@ -389,22 +440,37 @@ Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, c
   if (Status status = InferGradients(registry, *row.op, &line); !status.ok()) {
     return status.WithPrefix(ToString(row) + ": ");
   }
-  const std::vector<ConstTensorRef> refs = InputRefs(*row.op, line);
-  Result<std::vector<Dims>> outputs = kernel->InferShapes(refs);
+  const Result<int> length = LengthOfLists(*row.op, line);
+  if (!length.ok()) {
+    return length.status().WithPrefix(ToString(row) + ": ");
+  }
+  Shapes shapes = {
+      .inputs = DimsOfInputs(*row.op, line, *length), .outputs = {}, .list_length = *length};
+  const std::vector<ConstTensorRef> refs = InputRefs(*row.op, shapes);
+  const Result<std::vector<Dims>> outputs = kernel->InferShapes(refs);
   if (!outputs.ok()) {
     return outputs.status();
   }
-  Shapes shapes;
-  for (const TensorSpec& input : row.op->inputs) {
-    shapes.inputs.push_back(line.inputs[std::string(input.name)]);
-  }
-  shapes.outputs = std::move(*outputs);
+  shapes.outputs.assign(outputs->begin(), outputs->end());
   return shapes;
 }
 
-void SetOutputs(const OpSchema& op, const ProblemLine& line, std::span<TensorRef> outputs) {
+std::vector<const TensorSpec*> SpecsOf(std::span<const TensorSpec> specs, int list_length) {
+  std::vector<const TensorSpec*> all;
+  for (const TensorSpec& spec : specs) {
+    all.insert(all.end(), static_cast<std::size_t>(spec.list.empty() ? 1 : list_length), &spec);
+  }
+  return all;
+}
+
+void SetOutputs(
+    const OpSchema& op,
+    const ProblemLine& line,
+    int list_length,
+    std::span<TensorRef> outputs) {
+  const std::vector<const TensorSpec*> specs = SpecsOf(op.outputs, list_length);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string name(op.outputs[i].name);
+    const std::string name(specs[i]->name);
     if (!line.outputs.empty() && !line.outputs.contains(name)) {
       outputs[i] = TensorRef();
     }

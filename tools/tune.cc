@@ -241,20 +241,21 @@ class Arguments {
 
 Status AddAll(
     const Row& row,
-    std::span<const TensorSpec> specs,
-    const std::vector<Dims>& dims,
+    const std::vector<const TensorSpec*>& specs,
+    const std::vector<std::optional<Dims>>& dims,
     bool channels_last,
     Device device,
     Arguments* arguments) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (dims[i].empty()) {
+    if (!dims[i]) {
       arguments->AddAbsent();
       continue;
     }
+    const TensorSpec& spec = *specs[i];
     const DataType type =
-        specs[i].type_parameter < 0 ? specs[i].fixed_type : row.types[specs[i].type_parameter];
-    Status status = specs[i].shape_of.empty() ? arguments->Add(type, dims[i], channels_last, device)
-                                              : arguments->AddHeld(dims[i]);
+        spec.type_parameter < 0 ? spec.fixed_type : row.types[spec.type_parameter];
+    Status status = spec.shape_of.empty() ? arguments->Add(type, *dims[i], channels_last, device)
+                                          : arguments->AddHeld(*dims[i]);
     if (!status.ok()) {
       return status;
     }
@@ -289,15 +290,16 @@ Result<Problem> ReadProblem(const Registry& registry, Backend backend, const std
 
 Status Tune(const Problem& problem, const Context& context) {
   const OpSchema& op = *problem.row->op;
+  const int length = problem.shapes.list_length;
   Arguments inputs;
   Arguments outputs;
   Status status = AddAll(
-      *problem.row, op.inputs, problem.shapes.inputs, problem.line.channels_last, context.device(),
-      &inputs);
+      *problem.row, SpecsOf(op.inputs, length), problem.shapes.inputs, problem.line.channels_last,
+      context.device(), &inputs);
   if (status.ok()) {
     status = AddAll(
-        *problem.row, op.outputs, problem.shapes.outputs, problem.line.channels_last,
-        context.device(), &outputs);
+        *problem.row, SpecsOf(op.outputs, length), problem.shapes.outputs,
+        problem.line.channels_last, context.device(), &outputs);
   }
   const Result<Kernel> kernel = Kernel::Create(*problem.row, problem.line.attributes);
   if (!status.ok() || !kernel.ok()) {
@@ -305,7 +307,7 @@ Status Tune(const Problem& problem, const Context& context) {
   }
   const std::vector<ConstTensorRef> const_inputs(inputs.refs().begin(), inputs.refs().end());
   std::vector<TensorRef> written = outputs.refs();
-  SetOutputs(op, problem.line, written);
+  SetOutputs(op, problem.line, length, written);
   return kernel->Prepare(
       context, std::span<const ConstTensorRef>(const_inputs), std::span<const TensorRef>(written));
 }

@@ -17,6 +17,7 @@ from .formula_tree import (
     GIVEN,
     INDEX,
     OPERATORS,
+    PRODUCT,
     REDUCTIONS,
     Apply,
     Bit,
@@ -26,6 +27,7 @@ from .formula_tree import (
     Lookup,
     Name,
     Number,
+    Product,
     Reduce,
     Tree,
 )
@@ -67,14 +69,22 @@ def parse(text: str, dims: Collection[str], enums: Collection[str] = ()) -> Tree
     return _Parser(text, dims, enums).formula()
 
 
+def parse_count(text: str) -> Tree:
+    """How many operations a call makes, in which there are products of `ints` attributes. Raises Unparsed."""
+    return _Parser(text, (), (), has_products=True).formula()
+
+
 def _syntax(problem: str, start: int, end: int) -> Unparsed:
     return Unparsed(lambda span: formula_faults.syntax(span, problem), start, end)
 
 
 class _Parser:
-    def __init__(self, text: str, dims: Collection[str], enums: Collection[str]) -> None:
+    def __init__(
+        self, text: str, dims: Collection[str], enums: Collection[str], *, has_products: bool = False
+    ) -> None:
         self._dims = dims
         self._enums = enums
+        self._has_products = has_products
         self._tokens = [
             _Token(str(found.lastgroup), found[0], found.start(), found.end())
             for found in _TOKEN.finditer(text)
@@ -224,7 +234,7 @@ class _Parser:
             return Reduce(
                 COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end
             )
-        if name.text in (INDEX, GIVEN):
+        if name.text in (INDEX, GIVEN) or (name.text == PRODUCT and self._has_products):
             return _of_a_name(name, arguments)
         if name.text == BIT:
             return _bit(name, arguments)
@@ -268,6 +278,10 @@ def _minimum(name: _Token, arguments: list[Tree]) -> Tree:
     return negated(largest)
 
 
+_NAMED = {INDEX: "a dim", GIVEN: "an input or an attribute", PRODUCT: "an attribute of type ints"}
+_MADE_OF_A_NAME: dict[str, Callable[[Name, int, int], Tree]] = {INDEX: Index, GIVEN: Given, PRODUCT: Product}
+
+
 def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
     if len(arguments) != 1:
         raise Unparsed(
@@ -277,10 +291,8 @@ def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
         )
     (name,) = arguments
     if not isinstance(name, Name):
-        what = "a dim" if word.text == INDEX else "an input or an attribute"
-        raise _syntax(f"'{word.text}' is of {what}, given by its name", name.start, name.end)
-    made = Index if word.text == INDEX else Given
-    return made(name, word.start, word.end)
+        raise _syntax(f"'{word.text}' is of {_NAMED[word.text]}, given by its name", name.start, name.end)
+    return _MADE_OF_A_NAME[word.text](name, word.start, word.end)
 
 
 def _bit(word: _Token, arguments: list[Tree]) -> Tree:

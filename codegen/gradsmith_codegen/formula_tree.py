@@ -108,6 +108,7 @@ COUNT = "count"  # of dims alone: how many places they have together
 INDEX = "index"  # of a dim: an element's place along it
 GIVEN = "given"  # of a name: whether it is there
 BIT = "bit"  # of an input of words and a dim: the bit at an element's place along it
+PRODUCT = "prod"  # of an `ints` attribute, where operations are counted: its numbers multiplied together
 CHOSEN = "chosen"  # of an enum attribute: whether it has a value
 # All that is called by its name, in the order of the tables above.
 CALLED = tuple(dict.fromkeys([*FUNCTIONS, *REDUCTIONS, COUNT, INDEX, GIVEN, BIT]))
@@ -198,7 +199,16 @@ class Lookup:
     end: int
 
 
-Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Bit | Lookup
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The numbers of an `ints` attribute multiplied together, where operations are counted."""
+
+    numbers: Name
+    start: int
+    end: int
+
+
+Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Bit | Lookup | Product
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
@@ -222,6 +232,8 @@ def names(tree: Tree) -> Iterator[Name]:
             yield part
         elif isinstance(part, Chosen):
             yield part.attribute
+        elif isinstance(part, Product):
+            yield part.numbers
 
 
 def asked_for(tree: Tree) -> Iterator[Name]:

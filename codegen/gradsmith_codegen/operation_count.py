@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from . import formula_operations
-from .formula_tree import OPERATORS, Apply, Name, Number, Precedence, Tree, names
+from .formula_tree import OPERATORS, Apply, Name, Number, Precedence, Product, Tree, names
 from .model import AttributeKind, Op, Symbol, Tensor
 from .shapes import DimKind, Shape
 from .text import Text
@@ -22,22 +22,48 @@ def counted(op: Op) -> Text | None:
 
 
 def operands(op: Op) -> dict[str, str]:
-    """What the expression may read, and how Python reads it: dims that every call shows, and attributes. A
-    list of dims stands for their product."""
-    found: dict[str, str] = {}
-    for tensor in (*op.inputs, *op.outputs):
-        if tensor in op.outputs or not tensor.optional:
-            found = {**_dims_of(op, tensor), **found}
+    """What the expression may read, and how Python reads it: dims that every call shows, how long lists of
+    tensors are, and attributes. A list of dims stands for their product. What each tensor of a list has of
+    its own is that of the tensors at one `place`."""
+    found = {**_of_each(op)}
+    for tensor in _shown(op):
+        if tensor.list:
+            found.setdefault(tensor.list, f'len(dims["{tensor.name}"])')
+        else:
+            found = {**_dims_of(op, tensor, f'dims["{tensor.name}"]'), **found}
     for attribute in op.attributes:
         if attribute.kind is AttributeKind.INT and not attribute.is_optional:
             found.setdefault(attribute.name, f'given.get("{attribute.name}", {attribute.default})')
     return found
 
 
-def _dims_of(op: Op, tensor: Tensor) -> dict[str, str]:
+def multiplied(op: Op) -> dict[str, str]:
+    """The attributes that `prod` may be of, and how Python reads their numbers."""
+    return {
+        one.name: f'given.get("{one.name}", {[*map(int, one.default)]})'
+        for one in op.attributes
+        if one.kind is AttributeKind.INTS and not one.is_optional
+    }
+
+
+def _shown(op: Op) -> list[Tensor]:
+    """The tensors of which every call shows the dims that computes all outputs."""
+    return [*[tensor for tensor in op.inputs if not tensor.optional], *op.outputs]
+
+
+def _of_each(op: Op) -> dict[str, str]:
+    """The dims that the tensors at one place of the lists have."""
+    own, found = {symbol.name for symbol in op.symbols if symbol.of_each}, dict[str, str]()
+    for tensor in _shown(op):
+        if tensor.list:
+            found = {**_dims_of(op, tensor, f'dims["{tensor.name}"][place]'), **found}
+    return {name: text for name, text in found.items() if name in own}
+
+
+def _dims_of(op: Op, tensor: Tensor, whole: str) -> dict[str, str]:
     """Nothing where it is open where a list ends, or dims hang on an attribute."""
-    shape, whole = tensor.shape, f'dims["{tensor.name}"]'
-    if tensor.shape_of or tensor.list or shape.condition:
+    shape = tensor.shape
+    if tensor.shape_of or shape.condition:
         return {}
     condition = op.length_condition
     if not condition or len(shape.lists) < 2:
@@ -102,12 +128,18 @@ def _cut(bound: str) -> str:
 
 
 def expression(op: Op) -> str:
-    """The expression in Python; empty where nothing says it, or a call does not show its dims."""
+    """The expression in Python; empty where nothing says it, or a call does not show its dims. Where it reads
+    what each tensor of a list has of its own, it is the sum over all places of the lists."""
     tree = op.operations.tree if op.operations else formula_operations.counted(op)
-    known = operands(op)
-    if not tree or any(one.name not in known for one in names(tree)):
+    known = {**multiplied(op), **operands(op)}
+    read = {one.name for one in names(tree)} if tree else set()
+    if not tree or not read <= known.keys():
         return ""
-    return _text(tree, lambda name: known[name], Precedence.SUM)
+    text = _text(tree, lambda name: known[name], Precedence.SUM)
+    if read.isdisjoint(_of_each(op)):
+        return text
+    listed = next(tensor.name for tensor in _shown(op) if tensor.list)
+    return f'sum({text} for place in range(len(dims["{listed}"])))'
 
 
 def _text(tree: Tree, name_of: Callable[[str], str], least: Precedence) -> str:
@@ -116,6 +148,8 @@ def _text(tree: Tree, name_of: Callable[[str], str], least: Precedence) -> str:
         return f"{tree.value:.17g}"
     if isinstance(tree, Name):
         return name_of(tree.name)
+    if isinstance(tree, Product):
+        return f"_prod({name_of(tree.numbers.name)})"
     if not isinstance(tree, Apply):
         raise NotImplementedError("a function among operations")  # the checks refuse it
     own = tree.function.precedence

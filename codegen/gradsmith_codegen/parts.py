@@ -100,7 +100,7 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
         return tuple([formula for formula in found if formula])
 
     def operations(self, node: Node, owner: str) -> Formula | None:
-        parse = partial(formula_parser.parse, dims=())
+        parse = formula_parser.parse_count
         return self._expression(node, f"'operations' of {owner}", parse, "operations", Nameless(node, {}))
 
     def _expression(

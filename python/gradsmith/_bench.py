@@ -53,7 +53,7 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     function = FUNCTIONS[parsed["op"]]
     make, wait = _arrays_on(device)
     inputs = [
-        _laid_out(make, dims, element_type, parsed["channels_last"]) if element_type else held
+        _made(make, dims, element_type, parsed["channels_last"]) if element_type else held
         for dims, element_type, held in zip(parsed["inputs"], _types_of(parsed), _held(parsed), strict=True)
     ]
 
@@ -70,7 +70,8 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     times = _times(call, seconds)
     median, best = statistics.median(times), min(times)
     copy = _copy_seconds(make, wait, moved, seconds / 4)
-    product = _product_seconds(make, wait, operations, _types_of(parsed)[0] or "float", seconds / 4)
+    lead = next((one for one in _types_of(parsed) if one), "float")
+    product = _product_seconds(make, wait, operations, lead, seconds / 4)
     limit = min(max(copy, product), best)
     return Measured(
         problem,
@@ -108,8 +109,14 @@ def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> 
     if count is None or outputs is None or any(one is None for one in outputs):
         return 0
     tensors = zip((*op.inputs, *op.outputs), (*inputs, *outputs), strict=True)
-    dims = {tensor.name: array.shape for tensor, array in tensors if hasattr(array, "shape")}
-    return float(count(dims, parsed["attributes"]))
+    return float(count({tensor.name: _dims_of(given) for tensor, given in tensors}, parsed["attributes"]))
+
+
+def _dims_of(given: Any) -> Any:
+    """Of an array, or of each of a list; None of what is neither."""
+    if isinstance(given, list):
+        return [_dims_of(one) for one in given]
+    return getattr(given, "shape", None)
 
 
 def _product_seconds(
@@ -158,6 +165,13 @@ def _copy_seconds(
     return statistics.median(_times(copy, seconds))
 
 
+def _made(make: Callable[[Sequence[int], str], Any], dims: Any, element_type: str, channels_last: bool) -> Any:
+    """An array, or a list of them where there are the dims of several."""
+    if isinstance(dims, list):
+        return [_laid_out(make, one, element_type, channels_last) for one in dims]
+    return _laid_out(make, dims, element_type, channels_last)
+
+
 def _laid_out(
     make: Callable[[Sequence[int], str], Any], dims: Sequence[int], element_type: str, channels_last: bool
 ) -> Any:
@@ -184,7 +198,7 @@ def _op(name: str) -> gradsmith.Operator:
 def _held(parsed: dict[str, Any]) -> list[Sequence[int] | None]:
     """What each input that holds a shape holds; None for others, and for one that the line leaves out."""
     given = zip(_op(parsed["op"]).inputs, parsed["inputs"], strict=True)
-    return [dims if tensor.shape_of and dims else None for tensor, dims in given]
+    return [dims if tensor.shape_of else None for tensor, dims in given]
 
 
 def _types_of(parsed: dict[str, Any]) -> list[str | None]:
@@ -192,7 +206,7 @@ def _types_of(parsed: dict[str, Any]) -> list[str | None]:
     op = _op(parsed["op"])
     row = next(one for one in op.rows if one.name == parsed["row"])
     return [
-        None if tensor.shape_of or (tensor.optional and not dims) else row.types.get(tensor.type, tensor.type)
+        None if tensor.shape_of or dims is None else row.types.get(tensor.type, tensor.type)
         for tensor, dims in zip(op.inputs, parsed["inputs"], strict=True)
     ]
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,11 +31,12 @@ class Arguments {
   Arguments(const Row& row, bool is_channels_last, Device device)
       : row_(row), is_channels_last_(is_channels_last), device_(device) {}
 
-  std::vector<TensorRef> Make(std::span<const TensorSpec> specs, const std::vector<Dims>& dims) {
+  std::vector<TensorRef> Make(
+      const std::vector<const TensorSpec*>& specs, const std::vector<std::optional<Dims>>& dims) {
     std::vector<TensorRef> refs(specs.size());
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (!dims[i].empty()) {
-        refs[i] = specs[i].shape_of.empty() ? MakeOne(specs[i], dims[i]) : MakeHeld(dims[i]);
+      if (dims[i]) {
+        refs[i] = specs[i]->shape_of.empty() ? MakeOne(*specs[i], *dims[i]) : MakeHeld(*dims[i]);
       }
     }
     return refs;
@@ -85,9 +87,12 @@ void TuneProblem(const nb::str& text, Policies& policies, int index, bool is_cud
 
   const OpSchema& op = *(*row)->op;
   Arguments arguments(**row, line->channels_last, device);
-  const std::vector<TensorRef> inputs = arguments.Make(op.inputs, shapes->inputs);
-  std::vector<TensorRef> outputs = arguments.Make(op.outputs, shapes->outputs);
-  tools::SetOutputs(op, *line, outputs);
+  const int length = shapes->list_length;
+  const std::vector<TensorRef> inputs =
+      arguments.Make(tools::SpecsOf(op.inputs, length), shapes->inputs);
+  std::vector<TensorRef> outputs =
+      arguments.Make(tools::SpecsOf(op.outputs, length), shapes->outputs);
+  tools::SetOutputs(op, *line, length, outputs);
   const std::vector<ConstTensorRef> read(inputs.begin(), inputs.end());
   const Context context = policies.On(device, nullptr);
   Check(WithoutLock([&] {
@@ -114,6 +119,29 @@ struct AttributeToPython {
   }
 };
 
+/// The dims of each input: a tuple, of a list a list of them, and None of what is absent.
+nb::list DimsOfInputs(const OpSchema& op, const tools::Shapes& shapes) {
+  nb::list inputs;
+  auto dims = shapes.inputs.begin();
+  for (const TensorSpec& spec : op.inputs) {
+    nb::list tensors;
+    const int count = spec.list.empty() ? 1 : shapes.list_length;
+    for (int i = 0; i < count; ++i, ++dims) {
+      if (*dims) {
+        tensors.append(AttributeToPython::ToPython(**dims));
+      }
+    }
+    if (tensors.size() == 0) {
+      inputs.append(nb::none());
+    } else if (spec.list.empty()) {
+      inputs.append(nb::object(tensors[0]));
+    } else {
+      inputs.append(tensors);
+    }
+  }
+  return inputs;
+}
+
 /// The problem that a line describes: its operator, row, layout, dims of all inputs, the outputs
 /// that are wanted, attributes.
 nb::dict ParseProblem(const nb::str& text) {
@@ -127,10 +155,6 @@ nb::dict ParseProblem(const nb::str& text) {
   Check(row.status());
   const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);
   Check(shapes.status());
-  nb::list inputs;
-  for (const Dims& dims : shapes->inputs) {
-    inputs.append(AttributeToPython::ToPython(dims));
-  }
   nb::list outputs;
   for (const TensorSpec& output : (*row)->op->outputs) {
     if (line->outputs.empty() || line->outputs.contains(std::string(output.name))) {
@@ -145,7 +169,7 @@ nb::dict ParseProblem(const nb::str& text) {
   problem["op"] = line->op;
   problem["row"] = line->row;
   problem["channels_last"] = line->channels_last;
-  problem["inputs"] = inputs;
+  problem["inputs"] = DimsOfInputs(*(*row)->op, *shapes);
   problem["outputs"] = nb::tuple(outputs);
   problem["attributes"] = attributes;
   return problem;

@@ -118,7 +118,9 @@ std::string ArgumentText(const TensorSpec& spec, const ConstTensorRef& tensor) {
   return held.ok() ? DimsText(*held) : "";
 }
 
-void AddInputs(
+/// Adds the dims of the inputs that are present. False where a list lacks some of its tensors, for
+/// which there are no words.
+bool AddInputs(
     const OpSchema& op,
     std::span<const ConstTensorRef> inputs,
     std::size_t list_length,
@@ -126,17 +128,23 @@ void AddInputs(
   std::size_t place = 0;
   for (const TensorSpec& spec : op.inputs) {
     const std::size_t count = spec.list.empty() ? 1 : list_length;
+    std::size_t present = 0;
     std::string text;
     for (std::size_t i = place; i < std::min(place + count, inputs.size()); ++i) {
       if (inputs[i].present) {
         text += (text.empty() ? "" : ",") + ArgumentText(spec, inputs[i]);
+        present += 1;
       }
     }
     place += count;
+    if (present > 0 && present < count) {
+      return false;
+    }
     if (!text.empty()) {
       *line += " " + std::string(spec.name) + "=" + text;
     }
   }
+  return true;
 }
 
 /// Whether the first image among the inputs has its channels innermost, and not in NCHW as well.
@@ -147,24 +155,37 @@ bool IsChannelsLast(std::span<const ConstTensorRef> inputs) {
          image->strides != ContiguousStrides(image->dims);
 }
 
-/// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. Those of
-/// lists belong together and are not told apart.
-void AddOutputs(const OpSchema& op, std::span<const TensorRef> outputs, std::string* line) {
+/// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. False where
+/// that is so of some tensors of a list alone, for which there are no words.
+bool AddOutputs(
+    const OpSchema& op,
+    std::span<const TensorRef> outputs,
+    std::size_t list_length,
+    std::string* line) {
   std::string present;
   std::string accumulated;
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < std::min(outputs.size(), op.outputs.size()); ++i) {
-    const std::string name(op.outputs[i].name);
-    if (outputs[i].present) {
-      present += (present.empty() ? "" : ",") + name;
-      count += 1;
+  bool is_complete = true;
+  std::size_t place = 0;
+  for (const TensorSpec& spec : op.outputs) {
+    const std::size_t count = spec.list.empty() ? 1 : list_length;
+    const auto own = outputs.subspan(
+        std::min(place, outputs.size()), std::min(place + count, outputs.size()) -
+                                             std::min(place, outputs.size()));
+    place += count;
+    const auto there = static_cast<std::size_t>(std::ranges::count(own, true, &TensorRef::present));
+    const auto added = static_cast<std::size_t>(std::ranges::count_if(
+        own, [](const TensorRef& output) { return output.present && output.accumulate; }));
+    if ((there > 0 && there < count) || (added > 0 && added < count)) {
+      return false;
     }
-    if (outputs[i].present && outputs[i].accumulate) {
-      accumulated += (accumulated.empty() ? "" : ",") + name;
-    }
+    const std::string name(spec.name);
+    is_complete = is_complete && there > 0;
+    present += there > 0 ? (present.empty() ? "" : ",") + name : "";
+    accumulated += added > 0 ? (accumulated.empty() ? "" : ",") + name : "";
   }
-  *line += count < op.outputs.size() ? " outputs=" + present : "";
+  *line += is_complete ? "" : " outputs=" + present;
   *line += accumulated.empty() ? "" : " accumulate=" + accumulated;
+  return true;
 }
 
 }  // namespace
@@ -181,7 +202,9 @@ std::string ProblemWords(
     const Result<int> length = ListLength(op, inputs.size(), outputs.size());
     list_length = length.ok() ? static_cast<std::size_t>(*length) : 0;
   }
-  AddInputs(op, inputs, list_length, &line);
+  if (!AddInputs(op, inputs, list_length, &line)) {
+    return "";
+  }
   const std::shared_ptr<void> defaults = op.attributes.empty() ? nullptr : op.make_attributes();
   for (const AttributeSpec& spec : op.attributes) {
     const std::optional<std::string> word = AttributeWord(spec, attributes, defaults.get());
@@ -191,10 +214,7 @@ std::string ProblemWords(
     line += *word;
   }
   line += IsChannelsLast(inputs) ? " layout=NHWC" : "";
-  if (!op.has_lists) {
-    AddOutputs(op, outputs, &line);
-  }
-  return line;
+  return AddOutputs(op, outputs, list_length, &line) ? line : "";
 }
 
 }  // namespace gradsmith::internal

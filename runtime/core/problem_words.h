@@ -16,7 +16,8 @@ namespace gradsmith::internal {
 /// the op, its row, the dims of the inputs that are given, the attributes that are not their
 /// defaults, the layout of images, the outputs where some are left out, and those that are added
 /// to. The arguments have been validated. A tensor without dims is "scalar", a list of tensors has
-/// commas between. Empty where an attribute has no words: a text with blanks or marks.
+/// commas between. Empty where there are no words: for a text with blanks or marks, and where some
+/// tensors of a list are left out, or added to, and others are not.
 std::string ProblemWords(
     const Row& row,
     const void* attributes,

@@ -4,13 +4,15 @@ and how many operations a call makes."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from gradsmith_codegen import operation_count, render
 from gradsmith_codegen.artefacts import artefacts
+from gradsmith_codegen.loader import source_of
 from gradsmith_codegen.plan import make_plan
-from gradsmith_codegen.reader import load_schema
+from gradsmith_codegen.reader import check_document, load_schema
 from gradsmith_codegen.text import Text, plain
 from schemas import SCALE, edited, load, op_of
 from test_axes import of_pick
@@ -76,16 +78,62 @@ def test_a_kernel_says_what_it_does_not_read() -> None:
     assert of_pick((number, f"{number}, shape_only: true")) == [expected]
 
 
+def python_count(text: str) -> Callable[..., float]:
+    """What Python counts by, from the dims of tensors and what attributes are given."""
+    files = written(text)
+    (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
+    function: Callable[..., float] = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    return function
+
+
 @pytest.mark.parametrize(
     "counted",
     ["2 * N * D", "7 - (N - 2) * -D / (3 + N) - (N - 1)", "N - (D - N) / (D / N)", "-(N + D) * 0.5", "N / D / 2"],
 )
 def test_how_many_operations_a_call_makes(counted: str) -> None:
-    files = written(edited(SCALE, (KERNEL, f"    operations: {counted}\n{KERNEL}")))
-    (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
-    count = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    text = edited(SCALE, (KERNEL, f"    operations: {counted}\n{KERNEL}"))
+    count = python_count(text)
     assert count({"X": (5, 3, 4)}, {}) == eval(counted, {"N": 5, "D": 12})
-    assert f"| Operations of a call | `{counted}` |" in files["docs/Scale.md"]
+    assert f"| Operations of a call | `{counted}` |" in written(text)["docs/Scale.md"]
+
+
+def test_the_numbers_of_an_attribute_are_multiplied() -> None:
+    text = edited(
+        SCALE,
+        ("factor: {type: float, default: 1.0}", "sizes: {type: ints, default: [2, 5]}"),
+        (KERNEL, "    operations: N * prod(sizes) - 1\n" + KERNEL),
+    )
+    count = python_count(text)
+    assert count({"X": (5, 3, 4)}, {}) == 5 * 10 - 1
+    assert count({"X": (5, 3, 4)}, {"sizes": (2, 3, 7)}) == 5 * 42 - 1
+    assert count({"X": (5, 3, 4)}, {"sizes": ()}) == 5 * 1 - 1
+
+
+def listed(operations: str) -> str:
+    return edited(
+        SCALE,
+        ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, list: n, shape: [N, "*D"]}\n      r: {type: T, shape: [M]}'),
+        ("Y: {type: T, like: X}", "Y: {type: T, list: n, like: X}"),
+        ("X: [2, 3]}", "X: [[2, 3]], r: [4]}"),
+        (KERNEL, f"    operations: {operations}\n" + KERNEL),
+    )
+
+
+@pytest.mark.parametrize(
+    ("operations", "expected"),
+    [
+        ("N * D + 1", (2 * 12 + 1) + (5 * 1 + 1)),  # of each place of the lists
+        ("M * n", 7 * 2),
+        ("N * M", 2 * 7 + 5 * 7),
+        ("(n - 1) * D", 12 + 1),
+    ],
+)
+def test_operations_on_lists_are_those_of_all_places(operations: str, expected: int) -> None:
+    document, diagnostics = check_document(source_of("ops.yaml", listed(operations)))
+    assert document, [one.message for one in diagnostics]
+    expression = operation_count.expression(document.drafts[0].op)
+    count = eval(f"lambda dims, given: {expression}", {"_prod": math.prod})
+    assert count({"X": [(2, 3, 4), (5,)], "r": (7,), "Y": [(2, 3, 4), (5,)]}, {}) == expected
 
 
 def counted(operator: str) -> str:
@@ -104,7 +152,8 @@ def counted(operator: str) -> str:
         ("SoftmaxGrad", "4 * B * A * F"),  # dY * Y, its sum, the difference, the product
         ("ReduceMean", "B * A * F + B * F"),  # the sum, and a quotient for each result
         ("ReduceSumGrad", "none"),  # copies
-        ("SoftmaxCrossEntropyLoss", "none"),  # its dims hang on an attribute
+        ("SoftmaxCrossEntropyLoss", "7 * N * C * D + 9 * N * D"),  # which it says itself: dims hang on an attribute
+        ("AveragePool", "N * C * O * prod(kernel_shape) + N * C * O"),
         ("BatchNormalization", "8 * N * C * D"),  # which it says itself
     ],
 )
@@ -140,8 +189,6 @@ def test_dims_behind_a_list_and_attributes_are_counted() -> None:
         ("X: [2, 3]}", "X: [2, 3, 4]}"),
         (KERNEL, "    operations: N * times + C * 100 + D * 10000\n" + KERNEL),
     )
-    files = written(text)
-    (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
-    count = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    count = python_count(text)
     assert count({"X": (2, 3, 4, 5)}, {}) == 4 * 3 + 500 + 60000
     assert count({"X": (2, 3, 4, 5)}, {"times": 1}) == 4 + 500 + 60000

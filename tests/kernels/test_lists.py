@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,9 +117,57 @@ def test_what_pytorch_passes_and_is_returned_is_told_apart() -> None:
     assert named(descend.inputs[3], 7) == [("rate", 7)]
 
 
-def test_lines_of_problems_have_no_lists() -> None:
-    with pytest.raises(ValueError, match="'Concat': expected an op without lists of tensors"):
-        gradsmith._core.parse_problem("Concat float X=2x3")
+def test_lines_of_problems_have_lists() -> None:
+    parsed = gradsmith._core.parse_problem("Descend float W=2x3,scalar dW=2x3,scalar V=2x3,scalar rate=scalar")
+    dims = [(2, 3), ()]
+    assert parsed["inputs"] == [dims, dims, dims, (), None]
+    assert parsed["outputs"] == ("new_W", "new_V")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Concat float X=2x3,2xx", "'X=2x3,2xx': expected dims such as 128x64 or scalar, with commas between"),
+        ("Concat float X=2x3,", "'X=2x3,': expected dims such as 128x64 or scalar, with commas between"),
+        ("Descend float W=2,3 dW=2 V=2,3 rate=scalar", "dW has 1 tensor; expected 2, as many as W"),
+        ("Descend float rate=scalar", "no list of tensors is given, which would tell how many each list has"),
+        ("Descend float W=2,3 dW=2,4 V=2,3 rate=scalar", r"dW\[1\] has shape \[4\]"),
+        ("Descend float W=2,3 dW=2,3 V=2,3 rate=scalar,scalar", "expected dims such as 128x64x56x56, or scalar"),
+        ("Descend float W=2,3 dW=2,3 rate=scalar", r"input V\[0\] is absent; it is required"),
+    ],
+)
+def test_what_is_wrong_with_a_line_of_lists_is_named(line: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        gradsmith._core.parse_problem(line)
+
+
+def test_bench_measures_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradsmith import _bench
+
+    monkeypatch.setattr(_bench, "_times", lambda call, seconds: [0.001])
+    shapes = "2x3,4,scalar"
+    measured = _bench.measure(f"Descend half_float_state W={shapes} dW={shapes} V={shapes} rate=scalar", "cpu", 0)
+    elements = 2 * 3 + 4 + 1
+    # W, dW and new_W are of half, V and new_V of float, as is the rate.
+    assert measured.megabytes == (3 * 2 * elements + 2 * 4 * elements + 4) / 1e6
+    assert measured.gigaoperations == 5 * elements / 1e9
+    measured = _bench.measure("Concat float X=2x1x3,2x4x3 axis=1", "cpu", 0)
+    assert measured.megabytes == 2 * (2 * 5 * 3) * 4 / 1e6
+    # The gradient's lists are as long as those of the forward.
+    assert _bench.measure("ConcatGrad float X=2x1x3,2x4x3 axis=1", "cpu", 0).megabytes == measured.megabytes
+
+
+def test_calls_with_lists_come_back_from_their_lines(tmp_path: Path) -> None:
+    lines = [
+        "Concat float X=2,3",
+        "Descend float W=2x3,scalar dW=2x3,scalar V=2x3,scalar rate=scalar outputs=new_W",
+        "Descend float W=2 dW=2 V=2 rate=scalar scale=scalar",
+    ]
+    file = tmp_path / "problems.txt"
+    program = f"from gradsmith import _bench\nfor line in {lines!r}:\n    _bench.measure(line, 'cpu', 0)"
+    environment = {**os.environ, "GRADSMITH_RECORD": str(file)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    assert [line for line in file.read_text().splitlines() if not line.startswith("#")] == lines
 
 
 def test_schemas_of_pytorch_have_lists() -> None:

@@ -171,7 +171,26 @@ TEST(ProblemWords, TensorsOfAListHaveCommasBetween) {
   const std::vector<ConstTensorRef> inputs = {
       Input({2, 3}), Input({4}), Input({}), Input({2, 3}), Input({4})};
   const std::vector<TensorRef> outputs = {Output({2, 3}), Output({4})};
-  EXPECT_EQ(ProblemWords(row, nullptr, inputs, outputs), "Step float W=2x3,4 rate=scalar dW=2x3,4");
+  const std::string line = "Step float W=2x3,4 rate=scalar dW=2x3,4";
+  EXPECT_EQ(ProblemWords(row, nullptr, inputs, outputs), line);
+  std::vector<TensorRef> added = outputs;
+  added[0].accumulate = added[1].accumulate = true;
+  EXPECT_EQ(ProblemWords(row, nullptr, inputs, added), line + " accumulate=new_W");
+}
+
+TEST(ProblemWords, ACallHasNoneOfWhichTensorsOfAListAreAbsent) {
+  const OpSchema op = {.name = "Step", .inputs = kLists, .outputs = kNew, .has_lists = true};
+  const Row row = {.op = &op, .name = "float"};
+  const std::vector<ConstTensorRef> inputs = {
+      Input({2, 3}), Input({4}), Input({}), Input({2, 3}), Input({4})};
+  const std::vector<TensorRef> outputs = {Output({2, 3}), Output({4})};
+  std::vector<ConstTensorRef> fewer = inputs;
+  fewer[4] = ConstTensorRef();
+  EXPECT_EQ(ProblemWords(row, nullptr, fewer, outputs), "");
+  EXPECT_EQ(ProblemWords(row, nullptr, inputs, {{TensorRef(), Output({4})}}), "");
+  std::vector<TensorRef> added = outputs;
+  added[1].accumulate = true;
+  EXPECT_EQ(ProblemWords(row, nullptr, inputs, added), "");
 }
 
 }  // namespace
