@@ -6,29 +6,40 @@ from enum import Enum
 
 
 class DataType(Enum):
-    """The element types: all that the generator knows of each. The value is the name in `ops.yaml`."""
+    """The element types. All that the generator, the runtime and the kernels know of each is said here: `pytest
+    tests/codegen --refresh` writes what these need of it into their headers (type_tables.py). The floating ones
+    come first. The value is the name in `ops.yaml`."""
 
-    # name, C++ type, whether what is differentiated may have it, NumPy's name (empty where it has none),
-    # another spelling that `ops.yaml` may use
-    FLOAT = ("float", "float", True, "float32", "")
-    DOUBLE = ("double", "double", True, "float64", "")
-    MLFLOAT16 = ("MLFloat16", "MLFloat16", True, "float16", "half")
-    BFLOAT16 = ("BFloat16", "BFloat16", True, "", "bf16")
-    INT32 = ("int32", "std::int32_t", False, "int32", "")
-    INT64 = ("int64", "std::int64_t", False, "int64", "")
-    UINT8 = ("uint8", "std::uint8_t", False, "uint8", "")
-    UINT32 = ("uint32", "std::uint32_t", False, "uint32", "")
-    BOOL = ("bool", "bool", False, "bool_", "")
+    # name, C++ type, C++ type in kernels of CUDA, bytes, whether what is differentiated may have it, DLPack's type
+    # code, the number of PyTorch's ScalarType, NumPy's name (empty where it has none), another spelling that
+    # `ops.yaml` may use
+    FLOAT = ("float", "float", "float", 4, True, 2, 6, "float32", "")
+    DOUBLE = ("double", "double", "double", 8, True, 2, 7, "float64", "")
+    MLFLOAT16 = ("MLFloat16", "MLFloat16", "__half", 2, True, 2, 5, "float16", "half")
+    BFLOAT16 = ("BFloat16", "BFloat16", "__nv_bfloat16", 2, True, 4, 15, "", "bf16")
+    INT32 = ("int32", "std::int32_t", "std::int32_t", 4, False, 0, 3, "int32", "")
+    INT64 = ("int64", "std::int64_t", "std::int64_t", 8, False, 0, 4, "int64", "")
+    UINT8 = ("uint8", "std::uint8_t", "std::uint8_t", 1, False, 1, 0, "uint8", "")
+    UINT32 = ("uint32", "std::uint32_t", "std::uint32_t", 4, False, 1, 28, "uint32", "")
+    BOOL = ("bool", "bool", "std::uint8_t", 1, False, 6, 11, "bool_", "")
 
     cpp_type: str
+    kernel_type: str
+    size: int  # bytes of an element
     is_floating: bool
+    dlpack_code: int
+    torch_number: int
     numpy_name: str
     alias: str
 
-    def __new__(cls, name: str, cpp_type: str, is_floating: bool, numpy_name: str, alias: str) -> DataType:
+    def __new__(
+        cls, name: str, cpp_type: str, kernel_type: str, size: int, is_floating: bool, dlpack_code: int,
+        torch_number: int, numpy_name: str, alias: str,
+    ) -> DataType:  # fmt: skip
         self = object.__new__(cls)
         self._value_ = name
-        self.cpp_type, self.is_floating = cpp_type, is_floating
+        self.cpp_type, self.kernel_type, self.size = cpp_type, kernel_type, size
+        self.is_floating, self.dlpack_code, self.torch_number = is_floating, dlpack_code, torch_number
         self.numpy_name, self.alias = numpy_name, alias
         return self
 
@@ -36,23 +47,6 @@ class DataType(Enum):
     def cpp_enumerator(self) -> str:
         return f"k{self.value[0].upper()}{self.value[1:]}"
 
-    @property
-    def size(self) -> int:
-        """Bytes of an element."""
-        return _SIZES[self]
-
-
-_SIZES = {
-    DataType.FLOAT: 4,
-    DataType.DOUBLE: 8,
-    DataType.MLFLOAT16: 2,
-    DataType.BFLOAT16: 2,
-    DataType.INT32: 4,
-    DataType.INT64: 8,
-    DataType.UINT8: 1,
-    DataType.UINT32: 4,
-    DataType.BOOL: 1,
-}
 
 FLOATING_TYPES = tuple(data_type for data_type in DataType if data_type.is_floating)
 

@@ -43,33 +43,37 @@ decltype(auto) VisitDataType(DataType type, Visitor&& visitor) {
 template <typename Visitor>
 decltype(auto) VisitFloatingType(DataType type, Visitor&& visitor) {
   switch (type) {
-    case DataType::kFloat:
-      return std::forward<Visitor>(visitor)(std::type_identity<float>{});
-    case DataType::kDouble:
-      return std::forward<Visitor>(visitor)(std::type_identity<double>{});
-    case DataType::kMLFloat16:
-      return std::forward<Visitor>(visitor)(std::type_identity<MLFloat16>{});
-    default:
-      break;
+#define GRADSMITH_VISIT(enumerator, type, name, dlpack_code, torch_type) \
+  case DataType::enumerator:                                             \
+    if constexpr (IsFloating(DataType::enumerator)) {                    \
+      return std::forward<Visitor>(visitor)(std::type_identity<type>{}); \
+    }                                                                    \
+    break;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_VISIT)
+#undef GRADSMITH_VISIT
   }
-  return std::forward<Visitor>(visitor)(std::type_identity<BFloat16>{});
+  std::abort();  // the type is not floating
 }
 
-/// VisitIntegerType is the same for a type that is not floating.
+/// StoredInteger is what an element of an integer type, or a truth value, is read as: a bool may be
+/// any byte, of which all but 0 are true.
+template <typename T>
+using StoredInteger = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
+/// VisitIntegerType is the same for a type that is not floating, with its StoredInteger.
 template <typename Visitor>
 decltype(auto) VisitIntegerType(DataType type, Visitor&& visitor) {
   switch (type) {
-    case DataType::kInt32:
-      return std::forward<Visitor>(visitor)(std::type_identity<std::int32_t>{});
-    case DataType::kInt64:
-      return std::forward<Visitor>(visitor)(std::type_identity<std::int64_t>{});
-    case DataType::kUint32:
-      return std::forward<Visitor>(visitor)(std::type_identity<std::uint32_t>{});
-    default:
-      break;
+#define GRADSMITH_VISIT(enumerator, type, name, dlpack_code, torch_type)                \
+  case DataType::enumerator:                                                            \
+    if constexpr (!IsFloating(DataType::enumerator)) {                                  \
+      return std::forward<Visitor>(visitor)(std::type_identity<StoredInteger<type>>{}); \
+    }                                                                                   \
+    break;
+    GRADSMITH_ELEMENT_TYPES(GRADSMITH_VISIT)
+#undef GRADSMITH_VISIT
   }
-  // A bool may be any byte: what is not 0 is true.
-  return std::forward<Visitor>(visitor)(std::type_identity<std::uint8_t>{});
+  std::abort();  // the type is floating
 }
 
 }  // namespace gradsmith::internal

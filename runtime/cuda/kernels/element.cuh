@@ -32,34 +32,46 @@ __device__ __forceinline__ To Convert(From value) {
   }
 }
 
-/// Loads an element of a type that is known at run time only: the library's DataType as a number.
+/// The element types by the library's DataType as a number; a truth value is a byte that is not 0.
+/// Made of the table in codegen/gradsmith_codegen/data_types.py by `pytest tests/codegen
+/// --refresh`.
+#define GRADSMITH_FLOATING_TYPES_OF_KERNELS(X) \
+  X(0, float)                                  \
+  X(1, double)                                 \
+  X(2, __half)                                 \
+  X(3, __nv_bfloat16)
+#define GRADSMITH_INTEGER_TYPES_OF_KERNELS(X) \
+  X(4, std::int32_t)                          \
+  X(5, std::int64_t)                          \
+  X(6, std::uint8_t)                          \
+  X(7, std::uint32_t)                         \
+  X(8, std::uint8_t)
+inline constexpr int kTypeOfTruthValues = 8;
+
+/// Loads an element of a type that is known at run time only.
 template <typename To = double>
 __device__ __forceinline__ To LoadElement(const void* data, int type, std::int64_t offset) {
   switch (type) {
-    case 0:
-      return Convert<To>(static_cast<const float*>(data)[offset]);
-    case 1:
-      return Convert<To>(static_cast<const double*>(data)[offset]);
-    case 2:
-      return Convert<To>(static_cast<const __half*>(data)[offset]);
-    default:
-      return Convert<To>(static_cast<const __nv_bfloat16*>(data)[offset]);
+#define GRADSMITH_LOAD(number, element) \
+  case number:                          \
+    return Convert<To>(static_cast<const element*>(data)[offset]);
+    GRADSMITH_FLOATING_TYPES_OF_KERNELS(GRADSMITH_LOAD)
+#undef GRADSMITH_LOAD
   }
+  __builtin_unreachable();  // the host has checked that the type is floating
 }
 
 /// Loads an element of a type that is not floating.
 __device__ __forceinline__ std::int64_t
 LoadInteger(const void* data, int type, std::int64_t offset) {
   switch (type) {
-    case 4:
-      return static_cast<const std::int32_t*>(data)[offset];
-    case 5:
-      return static_cast<const std::int64_t*>(data)[offset];
-    case 7:
-      return static_cast<const std::uint32_t*>(data)[offset];
-    default:
-      return static_cast<const unsigned char*>(data)[offset];
+#define GRADSMITH_LOAD(number, element) \
+  case number:                          \
+    return static_cast<const element*>(data)[offset];
+    GRADSMITH_INTEGER_TYPES_OF_KERNELS(GRADSMITH_LOAD)
+#undef GRADSMITH_LOAD
   }
+  __builtin_unreachable();  // the host has checked that the type is not floating
 }
 
 }  // namespace gradsmith::cuda

@@ -14,8 +14,8 @@
 namespace gradsmith {
 
 /// GRADSMITH_ELEMENT_TYPES calls X(enumerator of DataType, C++ type, name in `ops.yaml`, DLPack's
-/// type code, PyTorch's ScalarType) for every element type, the floating ones first. All that is
-/// known of an element type comes from this table; a bool takes one byte.
+/// type code, PyTorch's ScalarType) for every element type, the floating ones first. It is made of
+/// codegen/gradsmith_codegen/data_types.py by `pytest tests/codegen --refresh`. A bool is a byte.
 #define GRADSMITH_ELEMENT_TYPES(X)            \
   X(kFloat, float, "float", 2, 6)             \
   X(kDouble, double, "double", 2, 7)          \

@@ -120,19 +120,18 @@ __device__ __forceinline__ void
 StoreOfAnyType(const RowsTask& task, int tensor, std::int64_t offset, A value) {
   void* const data = task.tensors[tensor];
   const bool adds = (task.accumulate >> tensor & 1U) != 0;
-  switch (task.types[tensor]) {
-    case 0:
-      return StoreAs<float>(data, offset, value, adds);
-    case 1:
-      return StoreAs<double>(data, offset, value, adds);
-    case 2:
-      return StoreAs<__half>(data, offset, value, adds);
-    case 8:  // bool
-      static_cast<bool*>(data)[offset] = value != A{0};
-      return;
-    default:
-      return StoreAs<__nv_bfloat16>(data, offset, value, adds);
+  if (task.types[tensor] == kTypeOfTruthValues) {
+    static_cast<bool*>(data)[offset] = value != A{0};
+    return;
   }
+  switch (task.types[tensor]) {
+#define GRADSMITH_STORE(number, element) \
+  case number:                           \
+    return StoreAs<element>(data, offset, value, adds);
+    GRADSMITH_FLOATING_TYPES_OF_KERNELS(GRADSMITH_STORE)
+#undef GRADSMITH_STORE
+  }
+  __builtin_unreachable();  // the host has checked that the type is one of these
 }
 
 /// Loads kVector elements, as they are, into a word.
