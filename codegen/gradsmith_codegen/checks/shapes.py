@@ -11,7 +11,7 @@ from ..grammar import MAX_RANK, family
 from ..kernel_headers import HEADER
 from ..model import OUTPUTS, Attribute, AttributeKind, Op, Symbol, Tensor
 from ..shapes import Condition, Dim, DimKind
-from ..spans import Spanned
+from ..spans import Span, Spanned
 from ..suggestions import did_you_mean, instead, listing
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule
 
@@ -40,17 +40,6 @@ def circular_like(op: Op, scope: Scope) -> Iterator[Finding]:
     for circle in chains.circles({name: tensor.like for name, tensor in tensors.items() if tensor.like}):
         message = f"'{circle[0]}' is like itself: {chains.text(circle)}"
         yield Finding(message, tensors[circle[0]].at("like"))
-
-
-@op_rule("G303", needs=SHAPES)
-def like_optional(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A tensor is `like` an optional one, whose shape is unknown where it is absent."""
-    tensors = {tensor.name: tensor for tensor in reversed(scope.tensors)}
-    for tensor in scope.tensors:
-        if tensor.like and scope.may_be_absent(tensors[tensor.like]):
-            note = Note("which is optional", tensors[tensor.like].span)
-            message = f"'{tensor.name}' is like '{tensor.like}', which may be absent"
-            yield Finding(message, tensor.at("like"), (note,))
 
 
 @op_rule("G329", needs=TENSORS, blames=("dims",))
@@ -112,17 +101,6 @@ def bad_in_place_of(op: Op, scope: Scope) -> Iterator[Finding]:
 def _form(tensor: Tensor) -> tuple[str, str]:
     """Type and shape; of a list those of each of its tensors."""
     return tensor.type, f"{tensor.shape_text} each, a list" if tensor.list else tensor.shape_text
-
-
-@op_rule("G305", needs=TENSORS)
-def in_place_of_optional(op: Op, scope: Scope) -> Iterator[Finding]:
-    """An output is in place of an optional input, which may be absent."""
-    optional = {tensor.name: tensor for tensor in op.inputs if scope.may_be_absent(tensor)}
-    for tensor in op.outputs:
-        if tensor.in_place_of in optional:
-            note = Note("which is optional", optional[tensor.in_place_of].span)
-            message = f"output '{tensor.name}' is in place of '{tensor.in_place_of}', which may be absent"
-            yield Finding(message, tensor.at("in_place_of"), (note,))
 
 
 @op_rule("G306", needs=SHAPES, blames=("dims",))
@@ -308,17 +286,27 @@ def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
     it only where an attribute says so."""
     optional = scope.optionally_bound - scope.bound - _ruled(op)
     for tensor in op.outputs if optional else ():
-        for dim, place in tensor.own_dims:
-            if dim.symbol in optional:
-                binder = next(t for t in op.inputs if any(d.symbol == dim.symbol for d in t.shape))
-                condition = next(d.condition for d in binder.shape if d.symbol == dim.symbol)
+        for symbol, place in _places_of_symbols(tensor):
+            if symbol in optional:
+                binder = next(t for t in op.inputs if any(d.symbol == symbol for d in t.shape))
+                if tensor.like and not binder.optional:
+                    continue  # it has the dim where that input has it
+                condition = next(d.condition for d in binder.shape if d.symbol == symbol)
                 note = Note(f"input '{binder.name}' is optional", binder.span)
-                where = f"'{dim.symbol}' in the shape of output '{tensor.name}'"
+                where = f"'{symbol}' in the shape of output '{tensor.name}'"
                 message = f"{where} is bound only by '{binder.name}', which may be absent"
                 if condition and not binder.optional:
                     note = Note(f"the shape of '{binder.name}'", binder.span)
                     message = f"{where} is bound only by '{binder.name}', which has it if {condition.text}"
-                yield Finding(message, place.span, (note,))
+                yield Finding(message, place, (note,))
+
+
+def _places_of_symbols(tensor: Tensor) -> Iterator[tuple[str, Span]]:
+    """Where each symbol of a shape stands; of one that is another's, where it says so."""
+    if tensor.like:
+        yield from [(symbol, tensor.at("like")) for symbol in dict.fromkeys([dim.symbol for dim in tensor.shape])]
+    else:
+        yield from [(dim.symbol, place.span) for dim, place in tensor.own_dims]
 
 
 @op_rule("G317", needs=SHAPES, blames=("dims",))
