@@ -10,6 +10,8 @@ if(NOT GRADSMITH_CODEGEN_DIR)
   cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
 endif()
 gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
+# Where it reads the shape rules that those of families may end in.
+set(GRADSMITH_SHARED_RULES "${GRADSMITH_RUNTIME_DIR}/core/shape_rules.h")
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [LIBRARY <name>] [KERNELS <folder>] SHARDS <number>
 #                    [SELECTION <option>... DEPENDS <file>...] [WITHOUT <kind>...] LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)
@@ -22,7 +24,7 @@ gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
 #   FOLDER           where the generated files go
 #   LIBRARY          namespace of the operators and of the kernels beside the library's; gradsmith by default
 #   KERNELS          folder with the kernels of families beside the library's; none by default. What a family's sources
-#                    include as <family>/operands.h is in FOLDER/src
+#                    include as <family>/operands.h and <family>/shape_rules.h is in FOLDER/src
 #   SHARDS           number of source files that the operators are spread over
 #   SELECTION        options of the generator that say which rows there are; all by default
 #   DEPENDS          what these options are read from
@@ -62,9 +64,9 @@ function(gradsmith_generate)
 
   gradsmith_glob(generator_files "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen" **/*.py)
   gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
-  list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS})
+  list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS} "${GRADSMITH_SHARED_RULES}")
 
-  # Of each family whose kernels belong to the library, a header with their operands.
+  # Of each family whose kernels belong to the library, headers with their operands and shape rules.
   set(families "")
   if(NOT ARG_LIBRARY OR ARG_LIBRARY STREQUAL "gradsmith")
     set(families ${GRADSMITH_KERNEL_HEADERS})
@@ -83,11 +85,11 @@ function(gradsmith_generate)
     list(APPEND generator_files ${kernel_headers})
     list(APPEND families ${kernel_headers})
   endif()
-  set(operand_headers "")
+  set(family_headers "")
   foreach(header IN LISTS families)
     cmake_path(GET header PARENT_PATH family)
     cmake_path(GET family FILENAME name)
-    list(APPEND operand_headers "${ARG_FOLDER}/src/${name}/operands.h")
+    list(APPEND family_headers "${ARG_FOLDER}/src/${name}/operands.h" "${ARG_FOLDER}/src/${name}/shape_rules.h")
   endforeach()
 
   # The files that the schema includes, a path a line, as the generator left them. Where the list changes, CMake runs
@@ -134,7 +136,7 @@ function(gradsmith_generate)
   # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
   add_custom_command(
     OUTPUT "${stamp}"
-    BYPRODUCTS ${library_sources} ${formula_headers} ${operand_headers} ${kernel_sources} ${test_sources} ${headers}
+    BYPRODUCTS ${library_sources} ${formula_headers} ${family_headers} ${kernel_sources} ${test_sources} ${headers}
                "${manifest}" "${included_list}"
     COMMAND ${generate}
     DEPENDS "${ARG_SCHEMA}" ${included} ${ARG_DEPENDS} ${generator_files}
@@ -178,7 +180,7 @@ endfunction()
 #
 # Installs what an installed generator reads of the kernels.
 function(gradsmith_install_kernel_headers folder)
-  foreach(header IN LISTS GRADSMITH_KERNEL_HEADERS)
+  foreach(header IN LISTS GRADSMITH_KERNEL_HEADERS GRADSMITH_SHARED_RULES)
     cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${GRADSMITH_RUNTIME_DIR}" OUTPUT_VARIABLE place)
     cmake_path(GET place PARENT_PATH family)
     install(FILES "${header}" DESTINATION "${folder}/runtime/${family}" ${ARGN})

@@ -53,6 +53,10 @@ def artefacts(plan: Plan) -> list[Artefact]:
         Artefact(f"src/{one.name}/operands.h", "kernel_operands.h.jinja", {"plan": plan, "family": one}, 3)
         for one in plan.families
     ]
+    operands += [
+        Artefact(f"src/{one.name}/shape_rules.h", "shape_rules.h.jinja", {"plan": plan, "family": one}, 1)
+        for one in plan.rules
+    ]
     return [*stubs, *formulas, *tests, *headers, *pages, *tables, *operands, *_python_artefacts(plan)]
 
 

@@ -341,13 +341,13 @@ class _Evaluation:
 
     def _apply_rule(self, symbol: Symbol) -> None:
         rule = symbol.rule
-        if rule is None or not shape_rules.knows(rule.function):
+        if rule is None or not shape_rules.knows(rule):
             return
         arguments = [self._values[name] for name in rule.arguments if name in self._values]
         if len(arguments) < len(rule.arguments):
             return
         try:
-            value = shape_rules.apply(rule.function, self._attributes, arguments)
+            value = shape_rules.apply(rule, self._attributes, arguments)
         except ImpossibleShape as problem:
             raise Problem(Impossible.RULE, str(problem), problem.attribute) from None
         known = self._values.setdefault(symbol.name, value)
@@ -379,7 +379,7 @@ class _Evaluation:
 
     def _incomplete(self, tensor: Tensor, dim: Dim) -> Problem:
         rule = self._symbols[dim.symbol].rule
-        if rule and not shape_rules.knows(rule.function):
+        if rule and not shape_rules.knows(rule):
             need = f"a case must give a shape that has {dim.symbol}"
             message = f"the generator cannot work out {rule.text}, so {need}"
             return Problem(Impossible.INCOMPLETE, message, symbol=dim.symbol)

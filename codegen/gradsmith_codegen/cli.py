@@ -95,6 +95,7 @@ def _generate(options: argparse.Namespace) -> int:
     from .library import Library
     from .plan import make_plan
     from .render import templates
+    from .rule_cpp import rules_of
 
     schema = load_selected(options)
     if not schema:
@@ -103,7 +104,8 @@ def _generate(options: argparse.Namespace) -> int:
         raise Refused(f"{printable(str(options.schema))} declares no operators")
     found = kernels(options)
     library = Library(options.library, found.own_families, bool(schema.all_ops))
-    plan = make_plan(schema, options.shards, library, families_of(found, library))
+    families, rules = families_of(found, library), rules_of(found, library)
+    plan = make_plan(schema, options.shards, library, families, rules)
     if options.check:
         difference = output.compare(options.out, plan, without=options.without)
         sys.stdout.write(difference)
@@ -112,7 +114,7 @@ def _generate(options: argparse.Namespace) -> int:
     if options.depfile:
         options.depfile.parent.mkdir(parents=True, exist_ok=True)
         included = [Path(file.path) for file in schema.files.included]
-        dependencies = [options.schema, *included, *modules(), *templates(), *found.headers.values()]
+        dependencies = [options.schema, *included, *modules(), *templates(), *found.files]
         options.depfile.write_bytes(os.fsencode(depfile(options.stamp, dependencies)))
     if options.included:
         write_list(options.included, [Path(file.path).resolve() for file in schema.files.included])

@@ -115,6 +115,8 @@ def _words(of: Explanation) -> Iterator[str]:
     yield from _section("Inputs", map(_argument, of.inputs))
     yield from _section("Outputs", map(_argument, of.outputs))
     yield from _section("Dims", [_joined(one.name, one.how_many, one.rule, one.doc) for one in of.dims])
+    for dims in of.dims:
+        yield from _section(f"{dims.name} along each axis", dims.formula)
     yield from _section("Attributes", map(_attribute, of.attributes))
     yield from _section(f"Rows, on {' and '.join(of.backends)}", map(_row, of.rows))
     yield from _section("Operations of a call", [of.operations] if of.operations else [])

@@ -37,6 +37,7 @@ class Dims:
     how_many: str
     rule: str
     doc: str
+    formula: list[str]  # what the rule computes along each axis
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
                 unmarked(words.symbol_length(symbol)),
                 unmarked(words.symbol_rule(symbol)),
                 plain(symbol.doc),
+                words.rule_lines(symbol),
             )
             for symbol in one.symbols
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, cast
 
 from . import formula_faults
@@ -22,6 +22,7 @@ from .formula_tree import (
     Apply,
     Bit,
     Chosen,
+    Function,
     Given,
     Index,
     Lookup,
@@ -63,10 +64,15 @@ class _Token(NamedTuple):
     end: int
 
 
-def parse(text: str, dims: Collection[str], enums: Collection[str] = ()) -> Tree:
+def parse(
+    text: str,
+    dims: Collection[str],
+    enums: Collection[str] = (),
+    functions: Mapping[str, Function] = FUNCTIONS,
+) -> Tree:
     """Raises Unparsed. What follows the expression of a reduction are dims; `max(a, b)` is one if b is. What
-    an attribute of `enums` is compared with is one of its values."""
-    return _Parser(text, dims, enums).formula()
+    an attribute of `enums` is compared with is one of its values. `functions` may be called."""
+    return _Parser(text, dims, enums, functions).formula()
 
 
 def parse_count(text: str) -> Tree:
@@ -80,10 +86,17 @@ def _syntax(problem: str, start: int, end: int) -> Unparsed:
 
 class _Parser:
     def __init__(
-        self, text: str, dims: Collection[str], enums: Collection[str], *, has_products: bool = False
+        self,
+        text: str,
+        dims: Collection[str],
+        enums: Collection[str],
+        functions: Mapping[str, Function] = FUNCTIONS,
+        *,
+        has_products: bool = False,
     ) -> None:
         self._dims = dims
         self._enums = enums
+        self._functions = functions
         self._has_products = has_products
         self._tokens = [
             _Token(str(found.lastgroup), found[0], found.start(), found.end())
@@ -242,10 +255,11 @@ class _Parser:
             return _reduction(name, arguments)
         if name.text == "min" and self._has_dims(arguments):
             return _minimum(name, arguments)
-        function = FUNCTIONS.get(name.text)
+        function = self._functions.get(name.text)
         if function is None:
+            known = CALLED if self._functions is FUNCTIONS else (*self._functions, GIVEN)
             raise Unparsed(
-                lambda span: formula_faults.unknown_function(span, name.text, CALLED), name.start, name.end
+                lambda span: formula_faults.unknown_function(span, name.text, known), name.start, name.end
             )
         expected, given = len(function.parameters), len(arguments)
         if given != expected:

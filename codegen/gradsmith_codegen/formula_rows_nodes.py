@@ -192,9 +192,7 @@ class RowNodes:
 class Emitter:
     """Statements of one function: values that are used twice, or that formulas name, get names."""
 
-    def __init__(
-        self, nodes: RowNodes, phase: int, results: str = "row.results", math: str = MATH
-    ) -> None:
+    def __init__(self, nodes: RowNodes, phase: int, results: str = "row.results", math: str = MATH) -> None:
         self.body = Body({}, math)
         self._nodes = nodes
         self._phase = phase

@@ -3,7 +3,8 @@
 Read is the form that these headers have: a kernel is a struct with the members Attributes, Inputs and
 Outputs, each a struct of fields or another name of such a struct. A struct may derive from another of its
 header. The constants kShapes, kTypes, kLimits and kGradientOf say what the arguments must be, or which
-kernel's they are. What is in another form, or contradicts itself, is a fault of the kernel.
+kernel's they are. A shape rule is a function, beside which a constant may say what it computes
+(rule_formula.py). What is in another form, or contradicts itself, is a fault of the kernel.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -32,6 +33,7 @@ from .kernel_terms import (
     Rule,
     Unread,
 )
+from .rule_formula import BadRule, RuleFormula, SharedRule, rule_formula, shared_rule
 from .suggestions import instead, nearest
 
 T = TypeVar("T")
@@ -41,6 +43,7 @@ _PACKAGE = Path(__file__).resolve().parent
 _PLACES = (_PACKAGE / "runtime", _PACKAGE.parents[1] / "runtime")
 RUNTIME = next((place for place in _PLACES if place.exists()), _PLACES[0])
 HEADER = "kernels.h"
+SHARED_RULES = RUNTIME / "core/shape_rules.h"
 
 # The types of attributes' fields, as the schema calls them; an enum is called by its name.
 _ATTRIBUTE_TYPES = {"int64_t": "int"} | {cpp: word for word, cpp in CPP_TYPES.items()}
@@ -81,10 +84,12 @@ class Family:
         self._all_structs = header.structs
         self._read: dict[str, Kernel] = {}
         self.rules: dict[str, Rule] = {}
+        texts = _texts(header.declarations)
         for declaration in header.declarations:
-            rule = _rule(declaration, header.structs)
-            if rule:
-                self.rules[f"{name}::{rule[0]}"] = rule[1]
+            found = _rule(declaration, header.structs)
+            if found:
+                rule = _with_formula(found[1], texts.get(f"k{found[0]}"), shared_rules())
+                self.rules[f"{name}::{found[0]}"] = rule
 
     @property
     def kernel_names(self) -> list[str]:
@@ -122,6 +127,11 @@ class KernelHeaders:
         found = [path for folder in self._folders for path in sorted(folder.glob(f"*/{HEADER}"))]
         return {path.parent.name: path for path in reversed(found)}
 
+    @property
+    def files(self) -> list[Path]:
+        """All that is read."""
+        return [*self.headers.values(), SHARED_RULES]
+
     @cached_property
     def own_families(self) -> frozenset[str]:
         """Those that are not the runtime's."""
@@ -138,6 +148,16 @@ class KernelHeaders:
     def kernel(self, name: str) -> Kernel | None:
         found = self.family_of(name)
         return found.kernel(name) if found else None
+
+    def rule_formula(self, rule: str) -> RuleFormula | None:
+        """What a shape rule computes, where its header says it."""
+        found = self.family_of(rule)
+        return found.rules[rule].formula if found and rule in found.rules else None
+
+    def says_nothing_of(self, rule: str) -> bool:
+        """Whether a shape rule is there and its header, which reads, does not say what it computes."""
+        found = self.family_of(rule)
+        return bool(found and not found.fault and rule in found.rules and not found.rules[rule].text)
 
     def kernel_names(self) -> list[str]:
         """Those of every family."""
@@ -164,8 +184,41 @@ def _rule(declaration: Declaration, structs: Mapping[str, Struct]) -> tuple[str,
     if lexemes[:4] != ["Result", "<", "Dims", ">"] or lexemes[5:6] != ["("]:
         return None
     parameters = " ".join(lexemes[6:]).partition(" )")[0].split(" , ")
-    taken = parameters[0].partition(" &")[0].split()[-1:]
-    return lexemes[4], Rule(_attributes(structs.get(taken[0]) if taken else None), len(parameters) - 1)
+    taken = "".join([word for word in parameters[0].partition(" &")[0].split() if word.isidentifier()][-1:])
+    symbols = tuple([parameter.partition(" & ")[2] for parameter in parameters[1:]])
+    return lexemes[4], Rule(_attributes(structs.get(taken)), taken, symbols)
+
+
+def _with_formula(rule: Rule, text: str | None, shared: Mapping[str, SharedRule]) -> Rule:
+    """The rule with what its text says, if it has one."""
+    if text is None:
+        return rule
+    rule = replace(rule, text=text)
+    if rule.attributes is None:
+        return rule
+    try:
+        return replace(rule, formula=rule_formula(text, rule.symbols, rule.attributes, shared))
+    except BadRule as bad:
+        return replace(rule, fault=str(bad))
+
+
+def _texts(declarations: Sequence[Declaration]) -> dict[str, str]:
+    """What constants such as `inline constexpr std::string_view kRule = "D"` say, by their names."""
+    found = {}
+    for declaration in declarations:
+        name = cpp_structs.variable(declaration)
+        text = cpp_structs.text_of(declaration[len(cpp_structs.head(declaration)) + 1 :]) if name else None
+        if text is not None:
+            found[name] = text
+    return found
+
+
+@cache
+def shared_rules() -> Mapping[str, SharedRule]:
+    """The rules that those of families may end in. They are the runtime's."""
+    text = SHARED_RULES.read_text(encoding="utf-8") if SHARED_RULES.exists() else ""
+    header = cpp_structs.read(text, ("gradsmith", "internal"))
+    return dict([shared_rule(text) for text in _texts(header.declarations).values()])
 
 
 def _unqualified(lexemes: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from . import grammar
 from .data_types import TYPE_ALIASES, DataType
 from .model import Backend, LengthRule
+from .rule_formula import RuleFormula
 from .shapes import Shape, ShapeRule
 
 ANY = "any"  # of kShapes and kTypes: the kernel compares its arguments itself
@@ -154,10 +155,20 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A shape rule: `Result<Dims> OutputSpatial(const Attributes&, const Dims&, const Dims&)`."""
+    """A shape rule: `Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K)`,
+    and the text `kOutputSpatial` that says what it computes."""
 
     attributes: Fields | None  # that it takes
-    arguments: int  # how many lists of dims
+    attributes_type: str  # the struct of these
+    symbols: tuple[str, ...]  # the names of the lists of dims that it takes; empty of one without a name
+    text: str = ""  # what it computes, where the header says it
+    formula: RuleFormula | None = None  # of a text that reads
+    fault: str = ""  # what is wrong with its text
+
+    @property
+    def arguments(self) -> int:
+        """How many lists of dims."""
+        return len(self.symbols)
 
 
 def read_shapes(text: str) -> Shapes:

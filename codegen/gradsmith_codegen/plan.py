@@ -16,6 +16,7 @@ from .formula_plan import FormulaPlan
 from .kernel_operands import FamilyOperands
 from .library import BUILTIN, Library
 from .places import OwnPlaces, Place, PlaceFinder
+from .rule_cpp import FamilyRules
 from .shapes import ShapeRule
 from .text import Text
 
@@ -203,6 +204,7 @@ class Plan:
     shards: int
     ops: tuple[OpPlan, ...]
     families: tuple[FamilyOperands, ...] = ()  # of handwritten kernels
+    rules: tuple[FamilyRules, ...] = ()  # of the same families
 
     @staticmethod
     def entries(ops: list[OpPlan]) -> list[str]:
@@ -256,6 +258,7 @@ def make_plan(
     shards: int,
     library: Library = BUILTIN,
     families: tuple[FamilyOperands, ...] = (),
+    rules: tuple[FamilyRules, ...] = (),
 ) -> Plan:
     places = PlaceFinder(schema)
 
@@ -283,4 +286,4 @@ def make_plan(
         )
         for op in schema.ops
     )
-    return Plan(schema, library, shards, ops, families)
+    return Plan(schema, library, shards, ops, families, rules)

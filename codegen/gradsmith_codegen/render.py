@@ -116,6 +116,7 @@ def _environment() -> jinja2.Environment:
         output_shape=words.output_shape,
         repeatable=words.repeatable,
         symbol_length=words.symbol_length,
+        rule_lines=words.rule_lines,
         symbol_rule=words.symbol_rule,
     )
     environment.globals.update(

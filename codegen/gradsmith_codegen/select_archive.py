@@ -106,9 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", required=True, help="of the library that is made")
     parser.add_argument("--archive", required=True, help="libgradsmith.a")
     parser.add_argument("--output", required=True, help="the object to write")
-    parser.add_argument(
-        "--convolutions", action="store_true", help="convolutions on CUDA are selected"
-    )
+    parser.add_argument("--convolutions", action="store_true", help="convolutions on CUDA are selected")
     parser.add_argument(
         "--architecture", action="append", default=[], help="whose code is kept, as 90-real; all by default"
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+
+from .rule_formula import RuleFormula
 
 
 class DimKind(Enum):
@@ -93,11 +95,13 @@ SUM = "sum"
 
 @dataclass(frozen=True, slots=True)
 class ShapeRule:
-    """`conv::OutputSpatial(D, K)`: a handwritten function of the attributes and of other symbols; or
+    """`conv::OutputSpatial(D, K)`: a family's function of the attributes and of other symbols; or
     `broadcast(P, Q)` or `sum(P)`, of symbols alone."""
 
     function: str
     arguments: tuple[str, ...]
+    # What a rule of a family computes; None where its header does not say it.
+    formula: RuleFormula | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_broadcast(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from . import chains, faults, grammar, scalars, vocabulary
@@ -132,7 +133,9 @@ class SymbolReader(ValueReader):
         rule = grammar.shape_rule(text) if text else None
         if text and not rule:
             self.report(faults.bad_rule(node.span, text, [*self.headers.rule_names(), BROADCAST, SUM]))
-        return rule
+        if rule is None or not rule.is_of_family:
+            return rule
+        return replace(rule, formula=self.headers.rule_formula(rule.function))
 
 
 def _lengths_of_roots(lengths: dict[str, SymbolLength]) -> dict[str, SymbolLength]:

@@ -66,6 +66,11 @@ def symbol_rule(symbol: model.Symbol) -> str:
     return f"`{symbol.rule.text}`" if symbol.rule else ""
 
 
+def rule_lines(symbol: model.Symbol) -> list[str]:
+    """What a shape rule computes along each axis; none where nothing says it."""
+    return symbol.rule.formula.lines if symbol.rule and symbol.rule.formula else []
+
+
 def _giver(symbol: model.Symbol) -> str:
     passed = "those of the output that is passed"
     if symbol.given_by == model.OUTPUTS:

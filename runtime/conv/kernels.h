@@ -38,9 +38,46 @@ struct TransposedAttributes : Attributes {
 };
 
 /// OutputSpatial is the shape rule of Conv: D is X's spatial dims, K is W's.
+inline constexpr std::string_view kOutputSpatial = R"(
+    stated = entry(kernel_shape, 0)
+    expect stated == 0 or stated == K:
+        attribute kernel_shape is {kernel_shape}; expected W's spatial dims {K}
+    windows(D, K)
+)";
 Result<Dims> OutputSpatial(const Attributes& attributes, const Dims& D, const Dims& K);
 
 /// TransposedOutputSpatial is the shape rule of ConvTranspose: D is X's spatial dims, K is W's.
+inline constexpr std::string_view kTransposedOutputSpatial = R"(
+    stated = entry(kernel_shape, 0)
+    expect stated == 0 or stated == K:
+        attribute kernel_shape is {kernel_shape}; expected W's spatial dims {K}
+    size = K
+    expect size >= 1: spatial axis {axis}: the filter has size {size}; expected 1 or more
+    stride = entry(strides, 1)
+    dilation = entry(dilations, 1)
+    pad_begin = begin(pads, 0)
+    pad_end = end(pads, 0)
+    extra = entry(output_padding, 0)
+    same = auto_pad == SAME_UPPER or auto_pad == SAME_LOWER
+    sized = given(output_shape)
+    expect pad_begin + pad_end == 0 or not (same or auto_pad == VALID):
+        attribute pads is {pads}; expected none, or zeros, where auto_pad is {auto_pad}
+    expect pad_begin + pad_end == 0 or not sized:
+        attribute pads is {pads}; expected none, or zeros, where output_shape sets the pads
+    expect not sized or auto_pad != VALID:
+        attribute output_shape is given; expected none where auto_pad is VALID, as both set the pads
+    limit = max(stride, dilation)
+    expect extra < limit:
+        spatial axis {axis}: output_padding is {extra}; expected less than {limit},
+        the larger of stride {stride} and dilation {dilation}
+    span = dilation * (size - 1) + 1
+    full = stride * (D - 1) + extra + span
+    expect sized or same or D == 0 or full >= pad_begin + pad_end:
+        spatial axis {axis}: pads {pad_begin}, {pad_end} are cut from an output of {full} positions;
+        expected no more than that
+    unsized = where(same or D == 0, D * stride, full - pad_begin - pad_end)
+    where(sized, entry(output_shape, 0), unsized)
+)";
 Result<Dims>
 TransposedOutputSpatial(const TransposedAttributes& attributes, const Dims& D, const Dims& K);
 

@@ -5,26 +5,19 @@
 #include <span>
 #include <string_view>
 
+#include "core/shape_rules.h"
 #include "core/window_axis.h"
 #include "gradsmith/attributes.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
 
-/// Where windows lie that move along an input, as those of convolution and of pooling do: one rule
-/// for how many there are, and what their attributes must be.
+/// Where windows lie that move along an input, as those of convolution and of pooling do, and what
+/// their attributes must be. How many there are says kWindows (core/shape_rules.h).
 namespace gradsmith::internal {
-
-/// Wide holds a sum of several products of two int64.
-__extension__ using Wide = __int128;
 
 /// Sizes and offsets along a padded axis stay below this, so that kernels add two of them without a
 /// thought.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 62;
-
-/// WindowSpan returns how many positions there are from a window's first to its last.
-inline Wide WindowSpan(std::int64_t size, std::int64_t dilation) {
-  return (Wide{dilation} * (size - 1)) + 1;
-}
 
 /// SplitPads halves pads; an odd one goes to the end or to the beginning. Less than none is none:
 /// the surplus positions are then in no window.
@@ -38,14 +31,33 @@ enum class WindowFault : std::uint8_t {
   kNone,
   kWindowTooLarge,  ///< it spans more than kMaxExtent
   kInputTooLarge,   ///< with pads, it has more than kMaxExtent positions
-  kDoesNotReach,    ///< no window lies in the padded input
 };
 
-/// PlaceWindows sets axis->output, and the pads where auto_pad does. With `ceil_mode` and without
-/// auto_pad, a last window may reach beyond the padded input, and none begins in the pads at the
-/// end, as ONNX and PyTorch have it. An input without positions has as many windows as its pads
-/// hold.
-WindowFault PlaceWindows(AutoPad auto_pad, bool ceil_mode, WindowAxis* axis);
+/// PlaceWindows returns the windows of a generated shape rule that ends in `windows(D, K)`, with
+/// the pads that auto_pad sets, or sets the fault. The rule's Check comes after it.
+template <typename Rule>
+WindowAxis PlaceWindows(const Rule& rule, AutoPad auto_pad, WindowFault* fault) {
+  WindowAxis axis{
+      .input = static_cast<std::int64_t>(rule.input),
+      .size = static_cast<std::int64_t>(rule.size),
+      .stride = static_cast<std::int64_t>(rule.stride),
+      .dilation = static_cast<std::int64_t>(rule.dilation),
+      .pad_begin = static_cast<std::int64_t>(rule.pad_begin),
+      .pad_end = static_cast<std::int64_t>(rule.pad_end)};
+  if (rule.span > kMaxExtent || rule.padded > kMaxExtent) {
+    *fault = rule.span > kMaxExtent ? WindowFault::kWindowTooLarge : WindowFault::kInputTooLarge;
+    return axis;
+  }
+  *fault = WindowFault::kNone;
+  axis.output = static_cast<std::int64_t>(rule.value);
+  if (IsSame(auto_pad)) {
+    const Wide total = ((rule.value - 1) * rule.stride) + rule.span - rule.input;
+    SplitPads(
+        axis.output == 0 ? 0 : total, auto_pad == AutoPad::SAME_UPPER, &axis.pad_begin,
+        &axis.pad_end);
+  }
+  return axis;
+}
 
 /// WindowList is a list attribute of windows: it is empty or has `factor` numbers for each spatial
 /// axis.
@@ -59,14 +71,6 @@ struct WindowList {
 /// CheckWindowLists returns the error of the first list of another length, or with a number below
 /// its minimum.
 Status CheckWindowLists(std::span<const WindowList> lists, int rank);
-
-/// CheckPadSources returns an error where auto_pad sets the pads and `pads` gives some.
-Status CheckPadSources(AutoPad auto_pad, const IntList& pads);
-
-/// EntryOr returns a number of a list, or `absent` where the list is empty.
-inline std::int64_t EntryOr(std::int64_t absent, const IntList& list, int i) {
-  return list.empty() ? absent : list[i];
-}
 
 }  // namespace gradsmith::internal
 

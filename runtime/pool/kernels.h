@@ -39,9 +39,14 @@ struct AveragePoolAttributes : WindowAttributes {
 struct NoAttributes {};
 
 /// PooledSpatial is the shape rule of pooling: how many windows there are along X's spatial dims D.
+inline constexpr std::string_view kPooledSpatial = R"(
+    expect given(kernel_shape): attribute kernel_shape is []; expected the window's dims
+    windows(D, entry(kernel_shape, 1))
+)";
 Result<Dims> PooledSpatial(const WindowAttributes& attributes, const Dims& D);
 
 /// GlobalSpatial is the shape rule of global pooling: one for each of X's spatial dims.
+inline constexpr std::string_view kGlobalSpatial = "1";
 Result<Dims> GlobalSpatial(const NoAttributes& attributes, const Dims& D);
 
 /// Y is the largest element of each window, where NaN is larger than all others, and -infinity

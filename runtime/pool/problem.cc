@@ -8,13 +8,13 @@
 
 #include "core/arguments.h"
 #include "core/window.h"
+#include "pool/shape_rules.h"
 
 namespace gradsmith::pool {
 
 namespace {
 
 using internal::Argument;
-using internal::EntryOr;
 using internal::kWindowAxes;
 using internal::MakeArgument;
 using internal::WindowAxis;
@@ -42,36 +42,20 @@ Status CheckAttributes(const WindowAttributes& attributes, const Dims& D) {
       {"strides", attributes.strides, 1, 1},
       {"pads", attributes.pads, 2, 0},
       {"dilations", attributes.dilations, 1, 1}};
-  if (Status status = internal::CheckWindowLists(lists, D.size()); !status.ok()) {
-    return status;
-  }
-  if (attributes.kernel_shape.empty()) {
-    return InvalidArgument(
-        "attribute kernel_shape is []; expected " + std::to_string(D.size()) +
-        (D.size() == 1 ? " number" : " numbers") + ", the window's dims");
-  }
-  return internal::CheckPadSources(attributes.auto_pad, attributes.pads);
+  return internal::CheckWindowLists(lists, D.size());
 }
 
-Status FaultText(WindowFault fault, int axis, const WindowAxis& windows) {
+Status FaultText(WindowFault fault, int axis) {
   switch (fault) {
     case WindowFault::kNone:
-      return {};
+      break;
     case WindowFault::kWindowTooLarge:
       return AxisError(
           axis, "the window, with dilations, passes 2^62 positions; expected at most 2^62");
     case WindowFault::kInputTooLarge:
       return AxisError(axis, "the input, with pads, passes 2^62 positions; expected at most 2^62");
-    case WindowFault::kDoesNotReach:
-      break;
   }
-  const auto span = static_cast<std::int64_t>(internal::WindowSpan(windows.size, windows.dilation));
-  return AxisError(
-      axis, "the padded input has " +
-                std::to_string(windows.input + windows.pad_begin + windows.pad_end) +
-                " positions; expected at least the " + std::to_string(span) +
-                " that the window spans (size " + std::to_string(windows.size) + ", dilation " +
-                std::to_string(windows.dilation) + ")");
+  return {};
 }
 
 Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dims& D) {
@@ -81,18 +65,15 @@ Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dim
   WindowsGeometry geometry;
   geometry.rank = D.size();
   for (int axis = 0; axis < D.size(); ++axis) {
-    WindowAxis& windows = geometry.axes[kWindowAxes - D.size() + axis];
-    windows = {
-        .input = D[axis],
-        .size = attributes.kernel_shape[axis],
-        .stride = EntryOr(1, attributes.strides, axis),
-        .dilation = EntryOr(1, attributes.dilations, axis),
-        .pad_begin = EntryOr(0, attributes.pads, axis),
-        .pad_end = EntryOr(0, attributes.pads, axis + D.size())};
-    const WindowFault fault =
-        internal::PlaceWindows(attributes.auto_pad, attributes.ceil_mode, &windows);
+    const rules::PooledSpatial rule{attributes, D, axis};
+    WindowFault fault = WindowFault::kNone;
+    geometry.axes[kWindowAxes - D.size() + axis] =
+        internal::PlaceWindows(rule, attributes.auto_pad, &fault);
     if (fault != WindowFault::kNone) {
-      return FaultText(fault, axis, windows);
+      return FaultText(fault, axis);
+    }
+    if (Status status = rule.Check(); !status.ok()) {
+      return status;
     }
   }
   return geometry;
@@ -238,8 +219,8 @@ Result<Dims> PooledSpatial(const WindowAttributes& attributes, const Dims& D) {
   return output;
 }
 
-Result<Dims> GlobalSpatial(const NoAttributes& /*attributes*/, const Dims& D) {
-  return Dims::Filled(D.size(), 1);
+Result<Dims> GlobalSpatial(const NoAttributes& attributes, const Dims& D) {
+  return internal::SizesBy<rules::GlobalSpatial>(attributes, D);
 }
 
 Result<WindowsGeometry> WindowsOver(const WindowAttributes& attributes, const Dims& input) {

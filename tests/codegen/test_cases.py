@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gradsmith_codegen.grammar import shape_rule
 from gradsmith_codegen.model import AttributeValue
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.shape_rules import (
-    Dims,
-    ImpossibleShape,
-    SymbolValue,
-    apply,
-    conv_output_spatial,
-    conv_transposed_output_spatial,
-    pool_global_spatial,
-    pool_pooled_spatial,
-)
-from schemas import CONVOLVE, SCALE, edited, load
+from gradsmith_codegen.shape_rules import Dims, ImpossibleShape, SymbolValue, apply
+from gradsmith_codegen.shapes import ShapeRule
+from schemas import CONVOLVE, HEADERS, SCALE, edited, load
 
 Attributes = dict[str, AttributeValue]
+
+
+def rule_of(text: str) -> ShapeRule:
+    """As an entry has it: with the formula of its family's header."""
+    rule = shape_rule(text)
+    assert rule
+    return replace(rule, formula=HEADERS.rule_formula(rule.function))
+
+
+CONV = rule_of("conv::OutputSpatial(D, K)")
+TRANSPOSED = rule_of("conv::TransposedOutputSpatial(D, K)")
+POOL = rule_of("pool::PooledSpatial(D)")
+GLOBAL = rule_of("pool::GlobalSpatial(D)")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,7 @@ Attributes = dict[str, AttributeValue]
     ],
 )
 def test_conv(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) -> None:
-    assert conv_output_spatial(attributes, dims, kernel) == output
+    assert apply(CONV, attributes, (dims, kernel)) == output
 
 
 @pytest.mark.parametrize(
@@ -60,37 +67,37 @@ def test_conv(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) ->
     ],
 )
 def test_pool(attributes: Attributes, dims: Dims, output: Dims) -> None:
-    assert pool_pooled_spatial(attributes, dims) == output
-    assert pool_global_spatial({}, dims) == (1,) * len(dims)
+    assert apply(POOL, attributes, (dims,)) == output
+    assert apply(GLOBAL, {}, (dims,)) == (1,) * len(dims)
 
 
 @pytest.mark.parametrize(
     ("attributes", "dims", "message"),
     [
-        ({}, (5,), "'kernel_shape' gives the window's dims and must be there"),
+        ({}, (5,), re.escape("attribute kernel_shape is []; expected the window's dims")),
         ({"kernel_shape": (3,)}, (5, 5), "'kernel_shape' must have 2 entries"),
-        ({"kernel_shape": (9,), "strides": (2,), "ceil_mode": True}, (4,), "the window covers 9 positions"),
-        ({"kernel_shape": (1,), "pads": (0, 1), "auto_pad": "VALID"}, (4,), "auto_pad VALID sets the pads"),
+        ({"kernel_shape": (9,), "strides": (2,), "ceil_mode": True}, (4,), "has 4 positions .4 and pads 0, 0.; expected at least the 9"),
+        ({"kernel_shape": (1,), "pads": (0, 1), "auto_pad": "VALID"}, (4,), "expected none, or zeros, where auto_pad is VALID"),
     ],
 )
 def test_impossible_pool(attributes: Attributes, dims: Dims, message: str) -> None:
     with pytest.raises(ImpossibleShape, match=message):
-        pool_pooled_spatial(attributes, dims)
+        apply(POOL, attributes, (dims,))
 
 
 @pytest.mark.parametrize(
     ("attributes", "dims", "kernel", "message"),
     [
-        ({}, (2,), (3,), "covers 3 positions"),
-        ({"dilations": (4,)}, (4,), (2,), "covers 5 positions"),
-        ({"kernel_shape": (2,)}, (4,), (3,), "kernel_shape"),
-        ({"auto_pad": "VALID", "pads": (1, 0)}, (4,), (3,), "auto_pad VALID sets the pads"),
-        ({}, (4,), (0,), "at least 1"),
+        ({}, (2,), (3,), "at least the 3 that the window spans"),
+        ({"dilations": (4,)}, (4,), (2,), "at least the 5 that the window spans"),
+        ({"kernel_shape": (2,)}, (4,), (3,), "kernel_shape is .2.; expected W's spatial dims .3."),
+        ({"auto_pad": "VALID", "pads": (1, 0)}, (4,), (3,), "expected none, or zeros, where auto_pad is VALID"),
+        ({}, (4,), (0,), "has size 0; expected 1 or more"),
     ],
 )
 def test_impossible_conv(attributes: Attributes, dims: Dims, kernel: Dims, message: str) -> None:
     with pytest.raises(ImpossibleShape, match=message):
-        conv_output_spatial(attributes, dims, kernel)
+        apply(CONV, attributes, (dims, kernel))
 
 
 @pytest.mark.parametrize(
@@ -110,28 +117,28 @@ def test_impossible_conv(attributes: Attributes, dims: Dims, kernel: Dims, messa
     ],
 )
 def test_conv_transpose(attributes: Attributes, dims: Dims, kernel: Dims, output: Dims) -> None:
-    assert conv_transposed_output_spatial(attributes, dims, kernel) == output
+    assert apply(TRANSPOSED, attributes, (dims, kernel)) == output
 
 
 @pytest.mark.parametrize(
     ("attributes", "dims", "kernel", "message"),
     [
-        ({"output_padding": (1,)}, (4,), (3,), "output_padding 1 of axis 0 must be less than"),
-        ({"pads": (2, 2)}, (2,), (2,), "take away more than its 3 positions"),
+        ({"output_padding": (1,)}, (4,), (3,), "spatial axis 0: output_padding is 1; expected less than 1"),
+        ({"pads": (2, 2)}, (2,), (2,), "cut from an output of 3 positions"),
         ({"output_shape": (4,), "pads": (1, 0)}, (4,), (3,), "output_shape sets the pads"),
-        ({"output_shape": (4,), "auto_pad": "VALID"}, (4,), (3,), "auto_pad VALID"),
-        ({"auto_pad": "SAME_LOWER", "pads": (0, 1)}, (4,), (3,), "auto_pad SAME_LOWER sets the pads"),
-        ({}, (4,), (0,), "at least 1"),
+        ({"output_shape": (4,), "auto_pad": "VALID"}, (4,), (3,), "output_shape is given; expected none where auto_pad is VALID"),
+        ({"auto_pad": "SAME_LOWER", "pads": (0, 1)}, (4,), (3,), "where auto_pad is SAME_LOWER"),
+        ({}, (4,), (0,), "has size 0; expected 1 or more"),
     ],
 )
 def test_impossible_conv_transpose(attributes: Attributes, dims: Dims, kernel: Dims, message: str) -> None:
     with pytest.raises(ImpossibleShape, match=message):
-        conv_transposed_output_spatial(attributes, dims, kernel)
+        apply(TRANSPOSED, attributes, (dims, kernel))
 
 
 def test_output_padding_may_be_less_than_the_dilation() -> None:
     attributes: Attributes = {"output_padding": (2,), "dilations": (3,)}
-    assert conv_transposed_output_spatial(attributes, (4,), (2,)) == (9,)
+    assert apply(TRANSPOSED, attributes, ((4,), (2,))) == (9,)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +258,7 @@ def test_sizes_that_the_schema_fixes(shape: str, case: str, rule: str | None) ->
     [
         (
             [("K: {length: D}", "K: {length: 1}"), ("W: [6, 4, 3, 2]", "W: [6, 4, 3]")],
-            *("G324", (), (3,), "has 1 spatial dims, the input 2"),
+            *("G324", (), (3,), "one length; D has 2 and K has 1"),
         ),
         (
             [("min: 1, length: D", "min: 1"), ("3, 2]}", "3, 2], strides: [1]}")],
@@ -259,7 +266,7 @@ def test_sizes_that_the_schema_fixes(shape: str, case: str, rule: str | None) ->
         ),
         (
             [("min: 1, length: D", "length: D"), ("3, 2]}", "3, 2], strides: [1, 0]}")],
-            *("G409", (1, 0), (3, 2), "at least 1, not 0"),
+            *("G409", (1, 0), (3, 2), "divides by 0; expected 1 or more"),
         ),
     ],
 )
@@ -271,19 +278,19 @@ def test_a_schema_that_gives_a_rule_what_it_cannot_take(
     (fault,) = load(edited(CONVOLVE, *edits))[1]
     assert fault.id == rule
     with pytest.raises(ImpossibleShape, match=words):
-        conv_output_spatial({"strides": strides}, (5, 6), kernel)
+        apply(CONV, {"strides": strides}, ((5, 6), kernel))
 
 
 @pytest.mark.parametrize("arguments", [((5, 6),), ((5, 6), 2)])
 def test_a_rule_that_is_not_given_two_lists(arguments: tuple[SymbolValue, ...]) -> None:
-    with pytest.raises(ImpossibleShape, match="takes two lists of dims"):
-        apply("conv::OutputSpatial", {}, arguments)
+    with pytest.raises(ImpossibleShape, match="takes lists of dims alone, D and K"):
+        apply(CONV, {}, arguments)
 
 
 def test_a_rule_that_is_given_a_number_where_it_takes_a_list() -> None:
     """As by an operator of a kernel whose header says nothing of its attributes."""
     with pytest.raises(ImpossibleShape, match="a list of integers as 'strides'"):
-        conv_output_spatial({"strides": 1}, (5, 6), (3, 2))
+        apply(CONV, {"strides": 1}, ((5, 6), (3, 2)))
 
 
 def test_a_default_that_cannot_be_is_not_worked_with() -> None:

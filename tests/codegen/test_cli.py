@@ -433,6 +433,7 @@ def test_the_depfile_lists_schema_modules_templates_and_kernels(run: Run, tmp_pa
     package = repository / "codegen/gradsmith_codegen"
     expected = [schema.resolve(), *package.rglob("*.py"), *(repository / "templates").glob("*")]
     expected += [*(repository / "runtime").glob("*/kernels.h"), *KERNELS.glob("*/kernels.h")]
+    expected += [repository / "runtime/core/shape_rules.h"]
     assert sorted(dependencies) == sorted(map(str, expected))
 
 

@@ -7,6 +7,7 @@ from gradsmith_codegen import render
 from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.plan import make_plan
 from gradsmith_codegen.shape_rules import ImpossibleShape, apply
+from gradsmith_codegen.shapes import ShapeRule
 from schemas import SCALE, edited, load
 from test_axes import HEADERS, PICK, of_pick
 
@@ -125,10 +126,10 @@ def test_what_does_not_broadcast(slope: str) -> None:
 )
 def test_what_broadcasts_together(lists: list[tuple[int, ...]], whole: tuple[int, ...] | None) -> None:
     if whole is not None:
-        assert apply("broadcast", {}, lists) == whole
+        assert apply(ShapeRule("broadcast", ("P", "Q")), {}, lists) == whole
     else:
         with pytest.raises(ImpossibleShape, match="would be both"):
-            apply("broadcast", {}, lists)
+            apply(ShapeRule("broadcast", ("P", "Q")), {}, lists)
 
 
 def test_the_tables_of_the_runtime() -> None:

@@ -86,7 +86,8 @@ def test_fields_and_their_types(headers: KernelHeaders) -> None:
     assert second == replace(first, attributes={}, runs=frozenset())
     family = headers.family_of("family::Anything")
     assert family
-    assert family.rules == {"family::Rule": Rule(attributes, 1), "family::LongRule": Rule(attributes, 1)}
+    rule = Rule(attributes, "Attributes", ("D",))
+    assert family.rules == {"family::Rule": rule, "family::LongRule": rule}
 
 
 def test_what_is_not_there(headers: KernelHeaders, tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_rules_of_unknown_attributes(tmp_path: Path) -> None:
     text = f"{HEADER}\nResult<Dims> Other(const other::Thing& thing);\nResult<Dims> None();\n"
     family = with_header(tmp_path, text).family_of("family::Other")
     assert family
-    assert (family.rules["family::Other"], family.rules["family::None"]) == (Rule(None, 0), Rule(None, 0))
+    assert (family.rules["family::Other"], family.rules["family::None"]) == (Rule(None, "Thing", ()), Rule(None, "", ()))
 
 
 def test_only_transposed_convolutions_have_an_output_padding() -> None:

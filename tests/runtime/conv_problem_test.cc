@@ -88,9 +88,9 @@ TEST(ConvRules, Errors) {
        {{.pads = {0, 1, 0, 0}, .dilations = {1, 2}}},
        {5, 3},
        {3, 4},
-       "spatial axis 1: the padded input has 4 positions (3 and pads 1, 0); expected at least the 7 that the filter spans "
+       "spatial axis 1: the padded input has 4 positions (3 and pads 1, 0); expected at least the 7 that the window spans "
        "(size 4, dilation 2)"},
-      {OutputSpatial, {}, {5}, {0}, "spatial axis 0: the filter has size 0; expected 1 or more"},
+      {OutputSpatial, {}, {5}, {0}, "spatial axis 0: the window has size 0; expected 1 or more"},
       {OutputSpatial,
        {{.kernel_shape = {3, 2}}},
        {5, 5},

@@ -138,15 +138,15 @@ TEST(PoolRules, Spatial) {
 TEST(PoolRules, Errors) {
   constexpr std::int64_t kAbsurd = std::int64_t{1} << 62;
   const std::vector<std::pair<WindowAttributes, std::string>> cases = {
-      {{}, "attribute kernel_shape is []; expected 2 numbers, the window's dims"},
+      {{}, "attribute kernel_shape is []; expected the window's dims"},
       {{.kernel_shape = {3}}, "attribute kernel_shape has 1 entries; expected 2"},
       {{.kernel_shape = {3, 0}}, "attribute kernel_shape[1] is 0; expected 1 or more"},
       {{.kernel_shape = {3, 4}, .pads = {0, 1, 0, 0}, .dilations = {1, 2}},
-       "spatial axis 1: the padded input has 5 positions; expected at least the 7 that the window "
-       "spans (size 4, dilation 2)"},
+       "spatial axis 1: the padded input has 5 positions (4 and pads 1, 0); expected at least the 7 "
+       "that the window spans (size 4, dilation 2)"},
       {{.kernel_shape = {1, 9}, .strides = {1, 2}, .ceil_mode = true},
-       "spatial axis 1: the padded input has 4 positions; expected at least the 9 that the window "
-       "spans (size 9, dilation 1)"},
+       "spatial axis 1: the padded input has 4 positions (4 and pads 0, 0); expected at least the 9 "
+       "that the window spans (size 9, dilation 1)"},
       {{.kernel_shape = {1, 1}, .pads = {0, 1, 0, 0}, .auto_pad = AutoPad::VALID},
        "attribute pads is [0, 1, 0, 0]; expected none, or zeros, where auto_pad is VALID"},
       {{.kernel_shape = {3, 3}, .dilations = {kAbsurd, 1}},

@@ -69,7 +69,7 @@ def _findings(op: Op, scope: Scope, problems: Sequence[tuple[Case, Problem]]) ->
         key = problem.key
         place = _declared(scope, problem) if 1 < of_key[key] == given[key] else None
         if problem.symbol:
-            yield _rule_finding(op, case, problem)
+            yield from _rule_findings(op, scope, case, problem)
         elif not place:
             yield _case_finding(case, problem)
         elif key not in told:
@@ -91,10 +91,13 @@ def _declared(scope: Scope, problem: Problem) -> Span | None:
     return None
 
 
-def _rule_finding(op: Op, case: Case, problem: Problem) -> Finding:
-    """At the rule, so that it is said once and not of every case."""
+def _rule_findings(op: Op, scope: Scope, case: Case, problem: Problem) -> Iterator[Finding]:
+    """At the rule, so that it is said once and not of every case. A rule that is at fault itself is told
+    elsewhere."""
     symbol = next(symbol for symbol in op.symbols if symbol.name == problem.symbol)
-    return Finding(problem.message, symbol.at("rule"), (Note(f"case '{case.name}' gives none", case.span),))
+    if symbol.rule and scope.kernels.says_nothing_of(symbol.rule.function):
+        note = Note(f"case '{case.name}' gives none", case.span)
+        yield Finding(problem.message, symbol.at("rule"), (note,))
 
 
 def _case_finding(case: Case, problem: Problem) -> Finding:

@@ -199,15 +199,20 @@ def rule_of_other_family(op: Op, scope: Scope) -> Iterator[Finding]:
 
 @op_rule("G321", needs=("dims", "kernel"), blames=("dims",))
 def unknown_rule(op: Op, scope: Scope) -> Iterator[Finding]:
-    """A shape rule is no function of its family's `kernels.h`."""
+    """A shape rule is no function of its family's `kernels.h`, or the text there that says what it computes
+    does not read."""
     for symbol in scope.draft.declared.values():
         is_of_family = symbol.rule and symbol.rule.is_of_family
         found = scope.kernels.family_of(symbol.rule.function) if symbol.rule and is_of_family else None
-        if symbol.rule and found and not found.fault and symbol.rule.function not in found.rules:
-            function = symbol.rule.function
-            header = f"{family(function)}/{HEADER}"
+        if not symbol.rule or not found or found.fault:
+            continue
+        function = symbol.rule.function
+        header, rule = f"{family(function)}/{HEADER}", found.rules.get(function)
+        if rule is None:
             message = f"there is no shape rule {function} in {header}{instead(function, sorted(found.rules))}"
             yield Finding(message, symbol.at("rule"))
+        elif rule.fault:
+            yield Finding(f"what {header} says of {function} does not read: {rule.fault}", symbol.at("rule"))
 
 
 @op_rule("G322", needs=("dims", "kernel"), blames=("dims",))

@@ -2,6 +2,7 @@
 #include "energies/functors.h"
 #include "energies/kernels.h"
 #include "energies/operands.h"
+#include "energies/shape_rules.h"
 #include "patterns/run_functor.h"
 #include "pool/problem.h"
 
@@ -27,7 +28,7 @@ pool::WindowAttributes WindowsOf(const PoolAttributes& attributes) {
 }  // namespace
 
 Result<Dims> OutputSpatial(const PoolAttributes& attributes, const Dims& D) {
-  return pool::PooledSpatial(WindowsOf(attributes), D);
+  return internal::SizesBy<rules::OutputSpatial>(attributes, D);
 }
 
 Status EnergyPool::Run(

@@ -17,6 +17,10 @@ struct PoolAttributes {
   IntList strides = {};
 };
 
+inline constexpr std::string_view kOutputSpatial = R"(
+    expect given(kernel_shape): attribute kernel_shape is []; expected the window's dims
+    windows(D, entry(kernel_shape, 1))
+)";
 Result<Dims> OutputSpatial(const PoolAttributes& attributes, const Dims& D);
 
 struct EnergyPool {
