@@ -76,8 +76,16 @@ def test_pool(attributes: Attributes, dims: Dims, output: Dims) -> None:
     [
         ({}, (5,), re.escape("attribute kernel_shape is []; expected the window's dims")),
         ({"kernel_shape": (3,)}, (5, 5), "'kernel_shape' must have 2 entries"),
-        ({"kernel_shape": (9,), "strides": (2,), "ceil_mode": True}, (4,), "has 4 positions .4 and pads 0, 0.; expected at least the 9"),
-        ({"kernel_shape": (1,), "pads": (0, 1), "auto_pad": "VALID"}, (4,), "expected none, or zeros, where auto_pad is VALID"),
+        (
+            {"kernel_shape": (9,), "strides": (2,), "ceil_mode": True},
+            (4,),
+            "has 4 positions .4 and pads 0, 0.; expected at least the 9",
+        ),
+        (
+            {"kernel_shape": (1,), "pads": (0, 1), "auto_pad": "VALID"},
+            (4,),
+            "expected none, or zeros, where auto_pad is VALID",
+        ),
     ],
 )
 def test_impossible_pool(attributes: Attributes, dims: Dims, message: str) -> None:
@@ -126,7 +134,12 @@ def test_conv_transpose(attributes: Attributes, dims: Dims, kernel: Dims, output
         ({"output_padding": (1,)}, (4,), (3,), "spatial axis 0: output_padding is 1; expected less than 1"),
         ({"pads": (2, 2)}, (2,), (2,), "cut from an output of 3 positions"),
         ({"output_shape": (4,), "pads": (1, 0)}, (4,), (3,), "output_shape sets the pads"),
-        ({"output_shape": (4,), "auto_pad": "VALID"}, (4,), (3,), "output_shape is given; expected none where auto_pad is VALID"),
+        (
+            {"output_shape": (4,), "auto_pad": "VALID"},
+            (4,),
+            (3,),
+            "output_shape is given; expected none where auto_pad is VALID",
+        ),
         ({"auto_pad": "SAME_LOWER", "pads": (0, 1)}, (4,), (3,), "where auto_pad is SAME_LOWER"),
         ({}, (4,), (0,), "has size 0; expected 1 or more"),
     ],

@@ -144,7 +144,10 @@ def test_rules_of_unknown_attributes(tmp_path: Path) -> None:
     text = f"{HEADER}\nResult<Dims> Other(const other::Thing& thing);\nResult<Dims> None();\n"
     family = with_header(tmp_path, text).family_of("family::Other")
     assert family
-    assert (family.rules["family::Other"], family.rules["family::None"]) == (Rule(None, "Thing", ()), Rule(None, "", ()))
+    assert (family.rules["family::Other"], family.rules["family::None"]) == (
+        Rule(None, "Thing", ()),
+        Rule(None, "", ()),
+    )
 
 
 def test_only_transposed_convolutions_have_an_output_padding() -> None:

@@ -26,6 +26,20 @@ def test_forward_and_gradient_lead_to_each_other(pages: dict[str, list[str]]) ->
     assert not any(line.startswith("| Gradient |") for line in pages["ConvGrad"])
 
 
+def test_a_page_shows_what_a_shape_rule_computes(pages: dict[str, list[str]]) -> None:
+    """From the text of the family's header: what ceil_mode decides is left out where there is none."""
+    for name, symbol, size in (
+        ("Conv", "O", "count = where(same, ceil(input / stride), max(min(fitting, most), 0))"),
+        ("MaxPool", "O", "rounds_up = ceil_mode and auto_pad != VALID"),
+        ("ConvTransposeGrad", "O", "where(sized, entry(output_shape, 0), unsized)"),
+    ):
+        page = pages[name]
+        start = next(at for at, line in enumerate(page) if line.startswith(f"Along each axis, {symbol} is "))
+        block = page[page.index("```", start) + 1 :]
+        assert size in block[: block.index("```")]
+    assert not any("rounds_up" in line for line in pages["Conv"])
+
+
 def test_every_symbol_of_the_shapes_has_a_row(pages: dict[str, list[str]]) -> None:
     heading = pages["ConvGrad"].index("| dims | how many | rule | what they are |")
     assert pages["ConvGrad"][heading + 2 : heading + 9] == [
