@@ -82,8 +82,8 @@ Result<Axis> AxisBy(const rules::OutputSpatial& rule) {
   if (fault == WindowFault::kInputTooLarge) {
     return TooLarge(rule.axis, "the input, with pads,");
   }
-  if (Status status = rule.Check(); !status.ok()) {
-    return status;
+  if (!rule.Holds()) {
+    return internal::FaultOf<rules::OutputSpatial>(rule.axis, rule.attributes, rule.D, rule.K);
   }
   return Axis{
       .x = windows.input,
@@ -103,8 +103,9 @@ Result<Axis> AxisBy(const rules::TransposedOutputSpatial& rule) {
   if (rule.full > kMaxExtent) {
     return TooLarge(rule.axis, "the output before pads");
   }
-  if (Status status = rule.Check(); !status.ok()) {
-    return status;
+  if (!rule.Holds()) {
+    return internal::FaultOf<rules::TransposedOutputSpatial>(
+        rule.axis, rule.attributes, rule.D, rule.K);
   }
   if (rule.value > kMaxExtent) {
     return TooLarge(rule.axis, "the output");
@@ -118,9 +119,10 @@ Result<Axis> AxisBy(const rules::TransposedOutputSpatial& rule) {
       .pad_begin = Narrow(rule.pad_begin),
       .pad_end = Narrow(rule.pad_end)};
   if (axis.y != 0 && (rule.sized || rule.same)) {
-    internal::SplitPads(
-        rule.full - rule.value, rule.attributes.auto_pad == AutoPad::SAME_UPPER, &axis.pad_begin,
-        &axis.pad_end);
+    const internal::SplitPads pads(
+        rule.full - rule.value, rule.attributes.auto_pad == AutoPad::SAME_UPPER);
+    axis.pad_begin = pads.begin;
+    axis.pad_end = pads.end;
   }
   return axis;
 }

@@ -2,7 +2,6 @@
 #define GRADSMITH_CORE_SHAPE_RULES_H_
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 
@@ -49,8 +48,7 @@ __extension__ using Wide = __int128;
 
 /// FitsInt64 returns whether a number needs no more than 64 bits.
 inline bool FitsInt64(Wide number) {
-  return number >= std::numeric_limits<std::int64_t>::min() &&
-         number <= std::numeric_limits<std::int64_t>::max();
+  return static_cast<Wide>(static_cast<std::int64_t>(number)) == number;
 }
 
 /// FloorDiv rounds a quotient down. The divisor is 1 or more; for others it is 0.
@@ -58,22 +56,27 @@ inline Wide FloorDiv(Wide dividend, Wide divisor) {
   if (divisor < 1) {
     return 0;
   }
-  if (FitsInt64(dividend) && FitsInt64(divisor)) {  // which takes a tenth of the time
-    const auto a = static_cast<std::int64_t>(dividend);
-    const auto b = static_cast<std::int64_t>(divisor);
-    return (a / b) - static_cast<std::int64_t>(a % b < 0);
+  if (((dividend | divisor) >> 32) == 0) {  // which takes a fraction of the time
+    return static_cast<std::uint32_t>(dividend) / static_cast<std::uint32_t>(divisor);
   }
   return (dividend / divisor) - static_cast<Wide>(dividend % divisor < 0);
 }
 
 /// CeilDiv rounds a quotient up, likewise.
 inline Wide CeilDiv(Wide dividend, Wide divisor) {
-  return -FloorDiv(-dividend, divisor);
+  return FloorDiv(dividend + divisor - 1, divisor);
 }
 
 /// EntryOf returns a number of a list attribute, or `otherwise` where the list is shorter.
 inline Wide EntryOf(const IntList& list, int place, std::int64_t otherwise) {
   return place < list.size() ? list[place] : otherwise;
+}
+
+/// FaultOf returns why a generated rule gives no size along an axis. It computes the rule anew, so
+/// that a call for which it holds keeps no value of it in memory.
+template <typename Rule, typename... Given>
+[[gnu::cold, gnu::noinline]] Status FaultOf(int axis, const Given&... given) {
+  return Rule{given..., axis}.Fault();
 }
 
 /// RuleText is a value as messages have it.
@@ -92,8 +95,8 @@ Result<Dims> SizesBy(const Attributes& attributes, const Dims& dims, const Lists
   Dims sizes;
   for (int axis = 0; axis < dims.size(); ++axis) {
     const Rule rule{attributes, dims, others..., axis};
-    if (Status status = rule.Check(); !status.ok()) {
-      return status;
+    if (!rule.Holds()) {
+      return FaultOf<Rule>(axis, attributes, dims, others...);
     }
     if (rule.value < 0 || !FitsInt64(rule.value)) {
       return InvalidArgument(

@@ -1,6 +1,5 @@
 #include "core/window.h"
 
-#include <algorithm>
 #include <string>
 
 namespace gradsmith::internal {
@@ -29,17 +28,6 @@ Status CheckMinimum(const WindowList& rule) {
 }
 
 }  // namespace
-
-void SplitPads(Wide total, bool odd_at_end, std::int64_t* pad_begin, std::int64_t* pad_end) {
-  const auto pads = static_cast<std::int64_t>(std::max<Wide>(total, 0));
-  const std::int64_t half = pads / 2;
-  *pad_begin = odd_at_end ? half : pads - half;
-  *pad_end = pads - *pad_begin;
-}
-
-bool IsSame(AutoPad auto_pad) {
-  return auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER;
-}
 
 Status CheckWindowLists(std::span<const WindowList> lists, int rank) {
   for (const WindowList& rule : lists) {

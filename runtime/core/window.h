@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_WINDOW_H_
 #define GRADSMITH_CORE_WINDOW_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -19,12 +20,24 @@ namespace gradsmith::internal {
 /// thought.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 62;
 
-/// SplitPads halves pads; an odd one goes to the end or to the beginning. Less than none is none:
-/// the surplus positions are then in no window.
-void SplitPads(Wide total, bool odd_at_end, std::int64_t* pad_begin, std::int64_t* pad_end);
+/// WindowSpan returns how many positions there are from a placed window's first to its last.
+inline Wide WindowSpan(std::int64_t size, std::int64_t dilation) {
+  return (Wide{dilation} * (size - 1)) + 1;
+}
 
-/// IsSame is true for SAME_UPPER and SAME_LOWER.
-bool IsSame(AutoPad auto_pad);
+/// SplitPads are so many pads in halves; an odd one goes to the end or to the beginning. Less than
+/// none is none: the surplus positions are then in no window.
+struct SplitPads {
+  SplitPads(Wide total, bool odd_at_end) {
+    const auto pads = static_cast<std::int64_t>(std::max<Wide>(total, 0));
+    const std::int64_t half = pads / 2;
+    begin = odd_at_end ? half : pads - half;
+    end = pads - begin;
+  }
+
+  std::int64_t begin;
+  std::int64_t end;
+};
 
 /// WindowFault is why windows cannot be placed.
 enum class WindowFault : std::uint8_t {
@@ -34,7 +47,7 @@ enum class WindowFault : std::uint8_t {
 };
 
 /// PlaceWindows returns the windows of a generated shape rule that ends in `windows(D, K)`, with
-/// the pads that auto_pad sets, or sets the fault. The rule's Check comes after it.
+/// the pads that auto_pad sets, or sets the fault.
 template <typename Rule>
 WindowAxis PlaceWindows(const Rule& rule, AutoPad auto_pad, WindowFault* fault) {
   WindowAxis axis{
@@ -50,11 +63,11 @@ WindowAxis PlaceWindows(const Rule& rule, AutoPad auto_pad, WindowFault* fault) 
   }
   *fault = WindowFault::kNone;
   axis.output = static_cast<std::int64_t>(rule.value);
-  if (IsSame(auto_pad)) {
+  if (auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER) {
     const Wide total = ((rule.value - 1) * rule.stride) + rule.span - rule.input;
-    SplitPads(
-        axis.output == 0 ? 0 : total, auto_pad == AutoPad::SAME_UPPER, &axis.pad_begin,
-        &axis.pad_end);
+    const SplitPads pads(axis.output == 0 ? 0 : total, auto_pad == AutoPad::SAME_UPPER);
+    axis.pad_begin = pads.begin;
+    axis.pad_end = pads.end;
   }
   return axis;
 }

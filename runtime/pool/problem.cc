@@ -72,8 +72,8 @@ Result<WindowsGeometry> GeometryOf(const WindowAttributes& attributes, const Dim
     if (fault != WindowFault::kNone) {
       return FaultText(fault, axis);
     }
-    if (Status status = rule.Check(); !status.ok()) {
-      return status;
+    if (!rule.Holds()) {
+      return internal::FaultOf<rules::PooledSpatial>(axis, attributes, D);
     }
   }
   return geometry;

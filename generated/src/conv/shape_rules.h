@@ -40,8 +40,30 @@ struct OutputSpatial {
   Wide count = same ? CeilDiv(input, stride) : std::max<Wide>(std::min<Wide>(fitting, most), 0);
   Wide value = count;
 
-  /// Check returns why there is no such size.
-  [[nodiscard]] Status Check() const {
+  /// Holds returns whether there is such a size.
+  [[nodiscard]] bool Holds() const {
+    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    if (!holds_0) {
+      return false;
+    }
+    const bool holds_1 = size >= 1;
+    if (!holds_1) {
+      return false;
+    }
+    const bool holds_2 =
+        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
+    if (!holds_2) {
+      return false;
+    }
+    const bool holds_3 = count >= 1 || input == 0;
+    if (!holds_3) {
+      return false;
+    }
+    return true;
+  }
+
+  /// Fault returns why there is none.
+  [[nodiscard]] Status Fault() const {
     const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
     if (!holds_0) {
       std::string text = "attribute kernel_shape is ";
@@ -115,8 +137,42 @@ struct TransposedOutputSpatial {
   Wide unsized = same || Wide{D[axis]} == 0 ? Wide{D[axis]} * stride : full - pad_begin - pad_end;
   Wide value = sized ? EntryOf(attributes.output_shape, axis, 0) : unsized;
 
-  /// Check returns why there is no such size.
-  [[nodiscard]] Status Check() const {
+  /// Holds returns whether there is such a size.
+  [[nodiscard]] bool Holds() const {
+    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    if (!holds_0) {
+      return false;
+    }
+    const bool holds_1 = size >= 1;
+    if (!holds_1) {
+      return false;
+    }
+    const bool holds_2 =
+        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
+    if (!holds_2) {
+      return false;
+    }
+    const bool holds_3 = pad_begin + pad_end == 0 || !sized;
+    if (!holds_3) {
+      return false;
+    }
+    const bool holds_4 = !sized || attributes.auto_pad != AutoPad::VALID;
+    if (!holds_4) {
+      return false;
+    }
+    const bool holds_5 = extra < limit;
+    if (!holds_5) {
+      return false;
+    }
+    const bool holds_6 = sized || same || Wide{D[axis]} == 0 || full >= pad_begin + pad_end;
+    if (!holds_6) {
+      return false;
+    }
+    return true;
+  }
+
+  /// Fault returns why there is none.
+  [[nodiscard]] Status Fault() const {
     const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
     if (!holds_0) {
       std::string text = "attribute kernel_shape is ";

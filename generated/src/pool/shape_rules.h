@@ -40,8 +40,30 @@ struct PooledSpatial {
   Wide count = same ? CeilDiv(input, stride) : std::max<Wide>(std::min<Wide>(fitting, most), 0);
   Wide value = count;
 
-  /// Check returns why there is no such size.
-  [[nodiscard]] Status Check() const {
+  /// Holds returns whether there is such a size.
+  [[nodiscard]] bool Holds() const {
+    const bool holds_0 = !attributes.kernel_shape.empty();
+    if (!holds_0) {
+      return false;
+    }
+    const bool holds_1 = size >= 1;
+    if (!holds_1) {
+      return false;
+    }
+    const bool holds_2 =
+        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
+    if (!holds_2) {
+      return false;
+    }
+    const bool holds_3 = count >= 1 || input == 0;
+    if (!holds_3) {
+      return false;
+    }
+    return true;
+  }
+
+  /// Fault returns why there is none.
+  [[nodiscard]] Status Fault() const {
     const bool holds_0 = !attributes.kernel_shape.empty();
     if (!holds_0) {
       std::string text = "attribute kernel_shape is []; expected the window's dims";
@@ -97,8 +119,11 @@ struct GlobalSpatial {
 
   Wide value = 1;
 
-  /// Check returns why there is no such size.
-  [[nodiscard]] Status Check() const { return {}; }
+  /// Holds returns whether there is such a size.
+  [[nodiscard]] static bool Holds() { return true; }
+
+  /// Fault returns why there is none.
+  [[nodiscard]] static Status Fault() { return {}; }
 };
 
 }  // namespace gradsmith::pool::rules
