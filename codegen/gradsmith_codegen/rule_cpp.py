@@ -90,7 +90,7 @@ class _Writer:
         return RuleStruct(name, self._rule.attributes_type, symbols, tuple(fields), tuple(checks))
 
     def _field(self, definition: Definition) -> str:
-        kind = "Wide" if definition.kind is Kind.NUMBER else "bool"
+        kind = "Extent" if definition.kind is Kind.NUMBER else "bool"
         return assignment(f"  {kind} {definition.name}", self._text(definition.tree))
 
     def _check(self, number: int, expectation: Expectation) -> Check:
@@ -129,11 +129,11 @@ class _Writer:
 
     def _named(self, name: str) -> str:
         if name in self._formula.symbols:
-            return f"Wide{{{name}[{AXIS}]}}"
+            return f"Extent{{{name}[{AXIS}]}}"
         kind = self._formula.attributes.get(name)
         if kind is None:
             return name
-        return f"Wide{{attributes.{name}}}" if kind == INT else f"attributes.{name}"
+        return f"Extent{{attributes.{name}}}" if kind == INT else f"attributes.{name}"
 
     def _call(self, function: Function, arguments: list[str]) -> str:
         if function.name in ENTRIES:
@@ -144,7 +144,7 @@ class _Writer:
             return f"{function.name.capitalize()}Div({arguments[0]})"
         if function is DIVIDE:  # within a call that rounds it
             return ", ".join(arguments)
-        return f"std::{function.name}<Wide>({', '.join(arguments)})"
+        return f"std::{function.name}<Extent>({', '.join(arguments)})"
 
     def _entry(self, function: str, attribute: str, otherwise: str) -> str:
         place = f"{self._formula.symbols[0]}.size() + {AXIS}" if function == "end" else AXIS

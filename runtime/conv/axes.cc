@@ -12,7 +12,6 @@ namespace gradsmith::conv {
 namespace {
 
 using internal::kMaxExtent;
-using internal::Wide;
 using internal::WindowFault;
 using internal::WindowList;
 
@@ -68,11 +67,7 @@ Status CheckArguments(const Given& attributes, const Dims& D, const Dims& K) {
   return CheckLists(attributes, D.size());
 }
 
-std::int64_t Narrow(Wide number) {
-  return static_cast<std::int64_t>(number);
-}
-
-Result<Axis> AxisBy(const rules::OutputSpatial& rule) {
+Status SetAxis(const rules::OutputSpatial& rule, Axis* axis) {
   WindowFault fault = WindowFault::kNone;
   const internal::WindowAxis windows =
       internal::PlaceWindows(rule, rule.attributes.auto_pad, &fault);
@@ -85,7 +80,7 @@ Result<Axis> AxisBy(const rules::OutputSpatial& rule) {
   if (!rule.Holds()) {
     return internal::FaultOf<rules::OutputSpatial>(rule.axis, rule.attributes, rule.D, rule.K);
   }
-  return Axis{
+  *axis = {
       .x = windows.input,
       .w = windows.size,
       .y = windows.output,
@@ -93,10 +88,11 @@ Result<Axis> AxisBy(const rules::OutputSpatial& rule) {
       .dilation = windows.dilation,
       .pad_begin = windows.pad_begin,
       .pad_end = windows.pad_end};
+  return {};
 }
 
 /// The rule's size is that of the output, which is x.
-Result<Axis> AxisBy(const rules::TransposedOutputSpatial& rule) {
+Status SetAxis(const rules::TransposedOutputSpatial& rule, Axis* axis) {
   if (rule.span > kMaxExtent) {
     return TooLarge(rule.axis, "the filter, with dilations,");
   }
@@ -110,21 +106,21 @@ Result<Axis> AxisBy(const rules::TransposedOutputSpatial& rule) {
   if (rule.value > kMaxExtent) {
     return TooLarge(rule.axis, "the output");
   }
-  Axis axis{
-      .x = Narrow(rule.value),
-      .w = Narrow(rule.size),
+  *axis = {
+      .x = rule.value.number,
+      .w = rule.size.number,
       .y = rule.D[rule.axis],
-      .stride = Narrow(rule.stride),
-      .dilation = Narrow(rule.dilation),
-      .pad_begin = Narrow(rule.pad_begin),
-      .pad_end = Narrow(rule.pad_end)};
-  if (axis.y != 0 && (rule.sized || rule.same)) {
+      .stride = rule.stride.number,
+      .dilation = rule.dilation.number,
+      .pad_begin = rule.pad_begin.number,
+      .pad_end = rule.pad_end.number};
+  if (axis->y != 0 && (rule.sized || rule.same)) {
     const internal::SplitPads pads(
         rule.full - rule.value, rule.attributes.auto_pad == AutoPad::SAME_UPPER);
-    axis.pad_begin = pads.begin;
-    axis.pad_end = pads.end;
+    axis->pad_begin = pads.begin;
+    axis->pad_end = pads.end;
   }
-  return axis;
+  return {};
 }
 
 template <typename Rule, typename Given>
@@ -134,11 +130,9 @@ Result<Axes> ResolveBy(const Given& attributes, const Dims& D, const Dims& K) {
   }
   Axes axes;
   for (int i = 0; i < D.size(); ++i) {
-    Result<Axis> axis = AxisBy(Rule{attributes, D, K, i});
-    if (!axis.ok()) {
-      return axis.status();
+    if (Status status = SetAxis(Rule{attributes, D, K, i}, &axes[i]); !status.ok()) {
+      return status;
     }
-    axes[i] = *axis;
   }
   return axes;
 }

@@ -4,11 +4,8 @@
 
 namespace gradsmith::internal {
 
-std::string RuleText(Wide number) {
-  if (FitsInt64(number)) {
-    return std::to_string(static_cast<std::int64_t>(number));
-  }
-  return number > 0 ? "more than 2^63" : "less than -2^63";
+std::string RuleText(Extent number) {
+  return std::to_string(number.number);
 }
 
 std::string RuleText(const IntList& list) {

@@ -1,7 +1,9 @@
 #ifndef GRADSMITH_CORE_SHAPE_RULES_H_
 #define GRADSMITH_CORE_SHAPE_RULES_H_
 
+#include <compare>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -43,32 +45,58 @@ inline constexpr std::string_view kWindows = R"(
     count
 )";
 
-/// Wide holds a sum of several products of two int64.
-__extension__ using Wide = __int128;
+/// Extent is a whole number that stays at the ends of int64 where a result would pass them: what
+/// attributes make of a size may be absurd, and is then too large.
+struct Extent {
+  constexpr Extent(std::int64_t number)  // NOLINT(google-explicit-constructor): sizes are numbers
+      : number(number) {}
 
-/// FitsInt64 returns whether a number needs no more than 64 bits.
-inline bool FitsInt64(Wide number) {
-  return static_cast<Wide>(static_cast<std::int64_t>(number)) == number;
-}
+  friend constexpr Extent operator+(Extent a, Extent b) {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a.number, b.number, &sum) ? End(a.number > 0) : Extent(sum);
+  }
+  friend constexpr Extent operator-(Extent a, Extent b) {
+    std::int64_t rest = 0;
+    return __builtin_sub_overflow(a.number, b.number, &rest) ? End(a.number >= 0) : Extent(rest);
+  }
+  friend constexpr Extent operator*(Extent a, Extent b) {
+    std::int64_t product = 0;
+    const bool is_positive = (a.number > 0) == (b.number > 0);
+    return __builtin_mul_overflow(a.number, b.number, &product) ? End(is_positive)
+                                                                : Extent(product);
+  }
+  friend constexpr Extent operator-(Extent a) { return Extent(0) - a; }
+  friend constexpr auto operator<=>(Extent a, Extent b) = default;
+
+  std::int64_t number;
+
+ private:
+  static constexpr Extent End(bool is_positive) {
+    using Limits = std::numeric_limits<std::int64_t>;
+    return is_positive ? Limits::max() : Limits::min();
+  }
+};
 
 /// FloorDiv rounds a quotient down. The divisor is 1 or more; for others it is 0.
-inline Wide FloorDiv(Wide dividend, Wide divisor) {
-  if (divisor < 1) {
+constexpr Extent FloorDiv(Extent dividend, Extent divisor) {
+  const std::int64_t a = dividend.number;
+  const std::int64_t b = divisor.number;
+  if (b < 1) {
     return 0;
   }
-  if (((dividend | divisor) >> 32) == 0) {  // which takes a fraction of the time
-    return static_cast<std::uint32_t>(dividend) / static_cast<std::uint32_t>(divisor);
+  if (((a | b) >> 32) == 0) {  // which takes a fraction of the time
+    return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
   }
-  return (dividend / divisor) - static_cast<Wide>(dividend % divisor < 0);
+  return (a / b) - static_cast<std::int64_t>(a % b < 0);
 }
 
 /// CeilDiv rounds a quotient up, likewise.
-inline Wide CeilDiv(Wide dividend, Wide divisor) {
-  return FloorDiv(dividend + divisor - 1, divisor);
+constexpr Extent CeilDiv(Extent dividend, Extent divisor) {
+  return -FloorDiv(-dividend, divisor);
 }
 
 /// EntryOf returns a number of a list attribute, or `otherwise` where the list is shorter.
-inline Wide EntryOf(const IntList& list, int place, std::int64_t otherwise) {
+inline Extent EntryOf(const IntList& list, int place, std::int64_t otherwise) {
   return place < list.size() ? list[place] : otherwise;
 }
 
@@ -80,7 +108,7 @@ template <typename Rule, typename... Given>
 }
 
 /// RuleText is a value as messages have it.
-std::string RuleText(Wide number);
+std::string RuleText(Extent number);
 std::string RuleText(const IntList& list);
 std::string RuleText(AutoPad auto_pad);
 
@@ -98,12 +126,12 @@ Result<Dims> SizesBy(const Attributes& attributes, const Dims& dims, const Lists
     if (!rule.Holds()) {
       return FaultOf<Rule>(axis, attributes, dims, others...);
     }
-    if (rule.value < 0 || !FitsInt64(rule.value)) {
+    if (rule.value < 0) {
       return InvalidArgument(
-          "spatial axis " + RuleText(axis) + ": the shape rule gives " + RuleText(rule.value) +
-          " positions; expected from 0 to 2^63 - 1");
+          "axis " + RuleText(axis) + ": the shape rule gives " + RuleText(rule.value) +
+          " positions; expected 0 or more");
     }
-    sizes.push_back(static_cast<std::int64_t>(rule.value));
+    sizes.push_back(rule.value.number);
   }
   return sizes;
 }

@@ -16,6 +16,9 @@
 /// their attributes must be. How many there are says kWindows (core/shape_rules.h).
 namespace gradsmith::internal {
 
+/// Wide holds a sum of several products of two int64.
+__extension__ using Wide = __int128;
+
 /// Sizes and offsets along a padded axis stay below this, so that kernels add two of them without a
 /// thought.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 62;
@@ -28,8 +31,8 @@ inline Wide WindowSpan(std::int64_t size, std::int64_t dilation) {
 /// SplitPads are so many pads in halves; an odd one goes to the end or to the beginning. Less than
 /// none is none: the surplus positions are then in no window.
 struct SplitPads {
-  SplitPads(Wide total, bool odd_at_end) {
-    const auto pads = static_cast<std::int64_t>(std::max<Wide>(total, 0));
+  SplitPads(Extent total, bool odd_at_end) {
+    const std::int64_t pads = std::max<Extent>(total, 0).number;
     const std::int64_t half = pads / 2;
     begin = odd_at_end ? half : pads - half;
     end = pads - begin;
@@ -51,20 +54,20 @@ enum class WindowFault : std::uint8_t {
 template <typename Rule>
 WindowAxis PlaceWindows(const Rule& rule, AutoPad auto_pad, WindowFault* fault) {
   WindowAxis axis{
-      .input = static_cast<std::int64_t>(rule.input),
-      .size = static_cast<std::int64_t>(rule.size),
-      .stride = static_cast<std::int64_t>(rule.stride),
-      .dilation = static_cast<std::int64_t>(rule.dilation),
-      .pad_begin = static_cast<std::int64_t>(rule.pad_begin),
-      .pad_end = static_cast<std::int64_t>(rule.pad_end)};
+      .input = rule.input.number,
+      .size = rule.size.number,
+      .stride = rule.stride.number,
+      .dilation = rule.dilation.number,
+      .pad_begin = rule.pad_begin.number,
+      .pad_end = rule.pad_end.number};
   if (rule.span > kMaxExtent || rule.padded > kMaxExtent) {
     *fault = rule.span > kMaxExtent ? WindowFault::kWindowTooLarge : WindowFault::kInputTooLarge;
     return axis;
   }
   *fault = WindowFault::kNone;
-  axis.output = static_cast<std::int64_t>(rule.value);
+  axis.output = rule.value.number;
   if (auto_pad == AutoPad::SAME_UPPER || auto_pad == AutoPad::SAME_LOWER) {
-    const Wide total = ((rule.value - 1) * rule.stride) + rule.span - rule.input;
+    const Extent total = ((rule.value - 1) * rule.stride) + rule.span - rule.input;
     const SplitPads pads(axis.output == 0 ? 0 : total, auto_pad == AutoPad::SAME_UPPER);
     axis.pad_begin = pads.begin;
     axis.pad_end = pads.end;

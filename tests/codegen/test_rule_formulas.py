@@ -195,8 +195,8 @@ def test_an_own_rule_becomes_a_struct_of_the_librarys_namespace(tmp_path: Path) 
         "using ::gradsmith::internal::EntryOf;",
         "  const RingAttributes& attributes;",
         "  const ::gradsmith::Dims& D;",
-        "  Wide value = Wide{D[axis]} - EntryOf(attributes.sizes, axis, 1) + 1;",
-        "    const bool holds_0 = EntryOf(attributes.sizes, axis, 1) <= Wide{D[axis]};",
+        "  Extent value = Extent{D[axis]} - EntryOf(attributes.sizes, axis, 1) + 1;",
+        "    const bool holds_0 = EntryOf(attributes.sizes, axis, 1) <= Extent{D[axis]};",
         "      text += RuleText(attributes.sizes);",
     ):
         assert line in text.splitlines()

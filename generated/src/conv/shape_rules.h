@@ -13,9 +13,9 @@ namespace gradsmith::conv::rules {
 
 using gradsmith::internal::CeilDiv;
 using gradsmith::internal::EntryOf;
+using gradsmith::internal::Extent;
 using gradsmith::internal::FloorDiv;
 using gradsmith::internal::RuleText;
-using gradsmith::internal::Wide;
 
 struct OutputSpatial {
   const Attributes& attributes;
@@ -23,26 +23,27 @@ struct OutputSpatial {
   const Dims& K;
   int axis;
 
-  Wide stated = EntryOf(attributes.kernel_shape, axis, 0);
-  Wide input = Wide{D[axis]};
-  Wide size = Wide{K[axis]};
-  Wide stride = EntryOf(attributes.strides, axis, 1);
-  Wide dilation = EntryOf(attributes.dilations, axis, 1);
-  Wide pad_begin = EntryOf(attributes.pads, axis, 0);
-  Wide pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
+  Extent stated = EntryOf(attributes.kernel_shape, axis, 0);
+  Extent input = Extent{D[axis]};
+  Extent size = Extent{K[axis]};
+  Extent stride = EntryOf(attributes.strides, axis, 1);
+  Extent dilation = EntryOf(attributes.dilations, axis, 1);
+  Extent pad_begin = EntryOf(attributes.pads, axis, 0);
+  Extent pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
   bool same =
       attributes.auto_pad == AutoPad::SAME_UPPER || attributes.auto_pad == AutoPad::SAME_LOWER;
-  Wide span = dilation * (size - 1) + 1;
-  Wide padded = input + pad_begin + pad_end;
-  Wide room = padded - span;
-  Wide fitting = FloorDiv(room, stride) + 1;
-  Wide most = fitting;
-  Wide count = same ? CeilDiv(input, stride) : std::max<Wide>(std::min<Wide>(fitting, most), 0);
-  Wide value = count;
+  Extent span = dilation * (size - 1) + 1;
+  Extent padded = input + pad_begin + pad_end;
+  Extent room = padded - span;
+  Extent fitting = FloorDiv(room, stride) + 1;
+  Extent most = fitting;
+  Extent count =
+      same ? CeilDiv(input, stride) : std::max<Extent>(std::min<Extent>(fitting, most), 0);
+  Extent value = count;
 
   /// Holds returns whether there is such a size.
   [[nodiscard]] bool Holds() const {
-    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
     if (!holds_0) {
       return false;
     }
@@ -64,7 +65,7 @@ struct OutputSpatial {
 
   /// Fault returns why there is none.
   [[nodiscard]] Status Fault() const {
-    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
     if (!holds_0) {
       std::string text = "attribute kernel_shape is ";
       text += RuleText(attributes.kernel_shape);
@@ -121,25 +122,26 @@ struct TransposedOutputSpatial {
   const Dims& K;
   int axis;
 
-  Wide stated = EntryOf(attributes.kernel_shape, axis, 0);
-  Wide size = Wide{K[axis]};
-  Wide stride = EntryOf(attributes.strides, axis, 1);
-  Wide dilation = EntryOf(attributes.dilations, axis, 1);
-  Wide pad_begin = EntryOf(attributes.pads, axis, 0);
-  Wide pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
-  Wide extra = EntryOf(attributes.output_padding, axis, 0);
+  Extent stated = EntryOf(attributes.kernel_shape, axis, 0);
+  Extent size = Extent{K[axis]};
+  Extent stride = EntryOf(attributes.strides, axis, 1);
+  Extent dilation = EntryOf(attributes.dilations, axis, 1);
+  Extent pad_begin = EntryOf(attributes.pads, axis, 0);
+  Extent pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
+  Extent extra = EntryOf(attributes.output_padding, axis, 0);
   bool same =
       attributes.auto_pad == AutoPad::SAME_UPPER || attributes.auto_pad == AutoPad::SAME_LOWER;
   bool sized = !attributes.output_shape.empty();
-  Wide limit = std::max<Wide>(stride, dilation);
-  Wide span = dilation * (size - 1) + 1;
-  Wide full = stride * (Wide{D[axis]} - 1) + extra + span;
-  Wide unsized = same || Wide{D[axis]} == 0 ? Wide{D[axis]} * stride : full - pad_begin - pad_end;
-  Wide value = sized ? EntryOf(attributes.output_shape, axis, 0) : unsized;
+  Extent limit = std::max<Extent>(stride, dilation);
+  Extent span = dilation * (size - 1) + 1;
+  Extent full = stride * (Extent{D[axis]} - 1) + extra + span;
+  Extent unsized =
+      same || Extent{D[axis]} == 0 ? Extent{D[axis]} * stride : full - pad_begin - pad_end;
+  Extent value = sized ? EntryOf(attributes.output_shape, axis, 0) : unsized;
 
   /// Holds returns whether there is such a size.
   [[nodiscard]] bool Holds() const {
-    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
     if (!holds_0) {
       return false;
     }
@@ -164,7 +166,7 @@ struct TransposedOutputSpatial {
     if (!holds_5) {
       return false;
     }
-    const bool holds_6 = sized || same || Wide{D[axis]} == 0 || full >= pad_begin + pad_end;
+    const bool holds_6 = sized || same || Extent{D[axis]} == 0 || full >= pad_begin + pad_end;
     if (!holds_6) {
       return false;
     }
@@ -173,7 +175,7 @@ struct TransposedOutputSpatial {
 
   /// Fault returns why there is none.
   [[nodiscard]] Status Fault() const {
-    const bool holds_0 = stated == 0 || stated == Wide{K[axis]};
+    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
     if (!holds_0) {
       std::string text = "attribute kernel_shape is ";
       text += RuleText(attributes.kernel_shape);
@@ -226,7 +228,7 @@ struct TransposedOutputSpatial {
       text += RuleText(dilation);
       return InvalidArgument(text);
     }
-    const bool holds_6 = sized || same || Wide{D[axis]} == 0 || full >= pad_begin + pad_end;
+    const bool holds_6 = sized || same || Extent{D[axis]} == 0 || full >= pad_begin + pad_end;
     if (!holds_6) {
       std::string text = "spatial axis ";
       text += RuleText(axis);

@@ -13,32 +13,33 @@ namespace gradsmith::pool::rules {
 
 using gradsmith::internal::CeilDiv;
 using gradsmith::internal::EntryOf;
+using gradsmith::internal::Extent;
 using gradsmith::internal::FloorDiv;
 using gradsmith::internal::RuleText;
-using gradsmith::internal::Wide;
 
 struct PooledSpatial {
   const WindowAttributes& attributes;
   const Dims& D;
   int axis;
 
-  Wide K = EntryOf(attributes.kernel_shape, axis, 1);
-  Wide input = Wide{D[axis]};
-  Wide size = K;
-  Wide stride = EntryOf(attributes.strides, axis, 1);
-  Wide dilation = EntryOf(attributes.dilations, axis, 1);
-  Wide pad_begin = EntryOf(attributes.pads, axis, 0);
-  Wide pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
+  Extent K = EntryOf(attributes.kernel_shape, axis, 1);
+  Extent input = Extent{D[axis]};
+  Extent size = K;
+  Extent stride = EntryOf(attributes.strides, axis, 1);
+  Extent dilation = EntryOf(attributes.dilations, axis, 1);
+  Extent pad_begin = EntryOf(attributes.pads, axis, 0);
+  Extent pad_end = EntryOf(attributes.pads, D.size() + axis, 0);
   bool same =
       attributes.auto_pad == AutoPad::SAME_UPPER || attributes.auto_pad == AutoPad::SAME_LOWER;
-  Wide span = dilation * (size - 1) + 1;
-  Wide padded = input + pad_begin + pad_end;
-  Wide room = padded - span;
+  Extent span = dilation * (size - 1) + 1;
+  Extent padded = input + pad_begin + pad_end;
+  Extent room = padded - span;
   bool rounds_up = attributes.ceil_mode && attributes.auto_pad != AutoPad::VALID;
-  Wide fitting = (rounds_up ? CeilDiv(room, stride) : FloorDiv(room, stride)) + 1;
-  Wide most = rounds_up ? CeilDiv(input + pad_begin, stride) : fitting;
-  Wide count = same ? CeilDiv(input, stride) : std::max<Wide>(std::min<Wide>(fitting, most), 0);
-  Wide value = count;
+  Extent fitting = (rounds_up ? CeilDiv(room, stride) : FloorDiv(room, stride)) + 1;
+  Extent most = rounds_up ? CeilDiv(input + pad_begin, stride) : fitting;
+  Extent count =
+      same ? CeilDiv(input, stride) : std::max<Extent>(std::min<Extent>(fitting, most), 0);
+  Extent value = count;
 
   /// Holds returns whether there is such a size.
   [[nodiscard]] bool Holds() const {
@@ -117,7 +118,7 @@ struct GlobalSpatial {
   const Dims& D;
   int axis;
 
-  Wide value = 1;
+  Extent value = 1;
 
   /// Holds returns whether there is such a size.
   [[nodiscard]] static bool Holds() { return true; }
