@@ -44,892 +44,892 @@ constinit const std::int32_t kEntryLine = 156;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml:207
+// ops.yaml:208
 namespace generated::batch_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 207;
+constinit const std::int32_t kEntryLine = 208;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml:232
+// ops.yaml:234
 namespace generated::batch_normalization_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 232;
+constinit const std::int32_t kEntryLine = 234;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml:250
+// ops.yaml:253
 namespace generated::batch_normalization_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 250;
+constinit const std::int32_t kEntryLine = 253;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml:275
+// ops.yaml:279
 namespace generated::sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 275;
+constinit const std::int32_t kEntryLine = 279;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_stub
 
-// ops.yaml:298
+// ops.yaml:302
 namespace generated::sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 298;
+constinit const std::int32_t kEntryLine = 302;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sigmoid_grad_stub
 
-// ops.yaml:323
+// ops.yaml:327
 namespace generated::leaky_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 323;
+constinit const std::int32_t kEntryLine = 327;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_stub
 
-// ops.yaml:339
+// ops.yaml:343
 namespace generated::leaky_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 339;
+constinit const std::int32_t kEntryLine = 343;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:356
+// ops.yaml:360
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 356;
+constinit const std::int32_t kEntryLine = 360;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:380
+// ops.yaml:384
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 380;
+constinit const std::int32_t kEntryLine = 384;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:400
+// ops.yaml:404
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 400;
+constinit const std::int32_t kEntryLine = 404;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:417
+// ops.yaml:421
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 417;
+constinit const std::int32_t kEntryLine = 421;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:432
+// ops.yaml:436
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 432;
+constinit const std::int32_t kEntryLine = 436;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:443
+// ops.yaml:447
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 443;
+constinit const std::int32_t kEntryLine = 447;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:460
+// ops.yaml:464
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 460;
+constinit const std::int32_t kEntryLine = 464;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:473
+// ops.yaml:477
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 473;
+constinit const std::int32_t kEntryLine = 477;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:486
+// ops.yaml:490
 namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 486;
+constinit const std::int32_t kEntryLine = 490;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_stub
 
-// ops.yaml:497
+// ops.yaml:501
 namespace generated::softplus_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 497;
+constinit const std::int32_t kEntryLine = 501;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:509
+// ops.yaml:513
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 509;
+constinit const std::int32_t kEntryLine = 513;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:523
+// ops.yaml:527
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 523;
+constinit const std::int32_t kEntryLine = 527;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:537
+// ops.yaml:541
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 537;
+constinit const std::int32_t kEntryLine = 541;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:548
+// ops.yaml:552
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 548;
+constinit const std::int32_t kEntryLine = 552;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:561
+// ops.yaml:565
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 561;
+constinit const std::int32_t kEntryLine = 565;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:574
+// ops.yaml:578
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 574;
+constinit const std::int32_t kEntryLine = 578;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:588
+// ops.yaml:592
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 588;
+constinit const std::int32_t kEntryLine = 592;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:599
+// ops.yaml:603
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 599;
+constinit const std::int32_t kEntryLine = 603;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:613
+// ops.yaml:617
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 613;
+constinit const std::int32_t kEntryLine = 617;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:624
+// ops.yaml:628
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 624;
+constinit const std::int32_t kEntryLine = 628;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:638
+// ops.yaml:642
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 638;
+constinit const std::int32_t kEntryLine = 642;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:655
+// ops.yaml:659
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 655;
+constinit const std::int32_t kEntryLine = 659;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:668
+// ops.yaml:672
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 668;
+constinit const std::int32_t kEntryLine = 672;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:681
+// ops.yaml:685
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 681;
+constinit const std::int32_t kEntryLine = 685;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:694
+// ops.yaml:698
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 694;
+constinit const std::int32_t kEntryLine = 698;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:708
+// ops.yaml:712
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 708;
+constinit const std::int32_t kEntryLine = 712;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:721
+// ops.yaml:725
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 721;
+constinit const std::int32_t kEntryLine = 725;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:734
+// ops.yaml:738
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 734;
+constinit const std::int32_t kEntryLine = 738;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:747
+// ops.yaml:751
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 747;
+constinit const std::int32_t kEntryLine = 751;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:758
+// ops.yaml:762
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 758;
+constinit const std::int32_t kEntryLine = 762;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:770
+// ops.yaml:774
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 770;
+constinit const std::int32_t kEntryLine = 774;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:783
+// ops.yaml:787
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 783;
+constinit const std::int32_t kEntryLine = 787;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:797
+// ops.yaml:801
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 797;
+constinit const std::int32_t kEntryLine = 801;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:808
+// ops.yaml:812
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 808;
+constinit const std::int32_t kEntryLine = 812;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:821
+// ops.yaml:825
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 821;
+constinit const std::int32_t kEntryLine = 825;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:832
+// ops.yaml:836
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 832;
+constinit const std::int32_t kEntryLine = 836;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:844
+// ops.yaml:848
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 844;
+constinit const std::int32_t kEntryLine = 848;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:855
+// ops.yaml:859
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 855;
+constinit const std::int32_t kEntryLine = 859;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:867
+// ops.yaml:871
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 867;
+constinit const std::int32_t kEntryLine = 871;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:878
+// ops.yaml:882
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 878;
+constinit const std::int32_t kEntryLine = 882;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:890
+// ops.yaml:894
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 890;
+constinit const std::int32_t kEntryLine = 894;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:901
+// ops.yaml:905
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 901;
+constinit const std::int32_t kEntryLine = 905;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:913
+// ops.yaml:917
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 913;
+constinit const std::int32_t kEntryLine = 917;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:924
+// ops.yaml:928
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 924;
+constinit const std::int32_t kEntryLine = 928;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:936
+// ops.yaml:940
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 936;
+constinit const std::int32_t kEntryLine = 940;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:947
+// ops.yaml:951
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 947;
+constinit const std::int32_t kEntryLine = 951;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:959
+// ops.yaml:963
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 959;
+constinit const std::int32_t kEntryLine = 963;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:970
+// ops.yaml:974
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 970;
+constinit const std::int32_t kEntryLine = 974;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:982
+// ops.yaml:986
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 982;
+constinit const std::int32_t kEntryLine = 986;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:993
+// ops.yaml:997
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 993;
+constinit const std::int32_t kEntryLine = 997;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:1005
+// ops.yaml:1009
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1005;
+constinit const std::int32_t kEntryLine = 1009;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:1016
+// ops.yaml:1020
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1016;
+constinit const std::int32_t kEntryLine = 1020;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1028
+// ops.yaml:1032
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1028;
+constinit const std::int32_t kEntryLine = 1032;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1038
+// ops.yaml:1042
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1038;
+constinit const std::int32_t kEntryLine = 1042;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1049
+// ops.yaml:1053
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1049;
+constinit const std::int32_t kEntryLine = 1053;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1059
+// ops.yaml:1063
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1059;
+constinit const std::int32_t kEntryLine = 1063;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1070
+// ops.yaml:1074
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1070;
+constinit const std::int32_t kEntryLine = 1074;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1080
+// ops.yaml:1084
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1080;
+constinit const std::int32_t kEntryLine = 1084;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1091
+// ops.yaml:1095
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1091;
+constinit const std::int32_t kEntryLine = 1095;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1101
+// ops.yaml:1105
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1101;
+constinit const std::int32_t kEntryLine = 1105;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1112
+// ops.yaml:1116
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1112;
+constinit const std::int32_t kEntryLine = 1116;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1122
+// ops.yaml:1126
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1122;
+constinit const std::int32_t kEntryLine = 1126;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1133
+// ops.yaml:1137
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1133;
+constinit const std::int32_t kEntryLine = 1137;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1143
+// ops.yaml:1147
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1143;
+constinit const std::int32_t kEntryLine = 1147;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1154
+// ops.yaml:1158
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1154;
+constinit const std::int32_t kEntryLine = 1158;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1164
+// ops.yaml:1168
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1164;
+constinit const std::int32_t kEntryLine = 1168;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1177
+// ops.yaml:1181
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1177;
+constinit const std::int32_t kEntryLine = 1181;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1200
+// ops.yaml:1204
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1200;
+constinit const std::int32_t kEntryLine = 1204;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1218
+// ops.yaml:1222
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1218;
+constinit const std::int32_t kEntryLine = 1222;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1230
+// ops.yaml:1234
 namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1230;
+constinit const std::int32_t kEntryLine = 1234;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml:1243
+// ops.yaml:1247
 namespace generated::mul_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1243;
+constinit const std::int32_t kEntryLine = 1247;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_stub
 
-// ops.yaml:1253
+// ops.yaml:1257
 namespace generated::mul_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1253;
+constinit const std::int32_t kEntryLine = 1257;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml:1269
+// ops.yaml:1273
 namespace generated::div_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1269;
+constinit const std::int32_t kEntryLine = 1273;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1279
+// ops.yaml:1283
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1279;
+constinit const std::int32_t kEntryLine = 1283;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1293
+// ops.yaml:1297
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1293;
+constinit const std::int32_t kEntryLine = 1297;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1303
+// ops.yaml:1307
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1303;
+constinit const std::int32_t kEntryLine = 1307;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1317
+// ops.yaml:1321
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1317;
+constinit const std::int32_t kEntryLine = 1321;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1327
+// ops.yaml:1331
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1327;
+constinit const std::int32_t kEntryLine = 1331;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1341
+// ops.yaml:1345
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1341;
+constinit const std::int32_t kEntryLine = 1345;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1351
+// ops.yaml:1355
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1351;
+constinit const std::int32_t kEntryLine = 1355;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1364
+// ops.yaml:1368
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1364;
+constinit const std::int32_t kEntryLine = 1368;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1386
+// ops.yaml:1390
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1386;
+constinit const std::int32_t kEntryLine = 1390;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1405
+// ops.yaml:1409
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1405;
+constinit const std::int32_t kEntryLine = 1409;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1425
+// ops.yaml:1429
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1425;
+constinit const std::int32_t kEntryLine = 1429;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1447
+// ops.yaml:1451
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1447;
+constinit const std::int32_t kEntryLine = 1451;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1459
+// ops.yaml:1463
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1459;
+constinit const std::int32_t kEntryLine = 1463;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1476
+// ops.yaml:1480
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1476;
+constinit const std::int32_t kEntryLine = 1480;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1488
+// ops.yaml:1492
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1488;
+constinit const std::int32_t kEntryLine = 1492;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1507
+// ops.yaml:1511
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1507;
+constinit const std::int32_t kEntryLine = 1511;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1519
+// ops.yaml:1523
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1519;
+constinit const std::int32_t kEntryLine = 1523;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1536
+// ops.yaml:1540
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1536;
+constinit const std::int32_t kEntryLine = 1540;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1553
+// ops.yaml:1557
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1553;
+constinit const std::int32_t kEntryLine = 1557;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1571
+// ops.yaml:1575
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1571;
+constinit const std::int32_t kEntryLine = 1575;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1582
+// ops.yaml:1586
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1582;
+constinit const std::int32_t kEntryLine = 1586;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1595
+// ops.yaml:1599
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1595;
+constinit const std::int32_t kEntryLine = 1599;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1606
+// ops.yaml:1610
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1606;
+constinit const std::int32_t kEntryLine = 1610;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1620
+// ops.yaml:1624
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1620;
+constinit const std::int32_t kEntryLine = 1624;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1632
+// ops.yaml:1636
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1632;
+constinit const std::int32_t kEntryLine = 1636;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1647
+// ops.yaml:1651
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1647;
+constinit const std::int32_t kEntryLine = 1651;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1663
+// ops.yaml:1667
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1663;
+constinit const std::int32_t kEntryLine = 1667;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1683
+// ops.yaml:1687
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1683;
+constinit const std::int32_t kEntryLine = 1687;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1698
+// ops.yaml:1702
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1698;
+constinit const std::int32_t kEntryLine = 1702;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1719
+// ops.yaml:1723
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1719;
+constinit const std::int32_t kEntryLine = 1723;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1748
+// ops.yaml:1751
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1748;
+constinit const std::int32_t kEntryLine = 1751;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1785
+// ops.yaml:1789
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1785;
+constinit const std::int32_t kEntryLine = 1789;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1806
+// ops.yaml:1811
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1806;
+constinit const std::int32_t kEntryLine = 1811;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1842
+// ops.yaml:1848
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1842;
+constinit const std::int32_t kEntryLine = 1848;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1876
+// ops.yaml:1883
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1876;
+constinit const std::int32_t kEntryLine = 1883;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1893
+// ops.yaml:1901
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1893;
+constinit const std::int32_t kEntryLine = 1901;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1919
+// ops.yaml:1927
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1919;
+constinit const std::int32_t kEntryLine = 1927;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1937
+// ops.yaml:1945
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1937;
+constinit const std::int32_t kEntryLine = 1945;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1953
+// ops.yaml:1961
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1953;
+constinit const std::int32_t kEntryLine = 1961;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1970
+// ops.yaml:1978
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1970;
+constinit const std::int32_t kEntryLine = 1978;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:2007
+// ops.yaml:2014
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2007;
+constinit const std::int32_t kEntryLine = 2014;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:2041
+// ops.yaml:2047
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2041;
+constinit const std::int32_t kEntryLine = 2047;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2059
+// ops.yaml:2064
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2059;
+constinit const std::int32_t kEntryLine = 2064;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2077
+// ops.yaml:2081
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2077;
+constinit const std::int32_t kEntryLine = 2081;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2122
+// ops.yaml:2125
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2122;
+constinit const std::int32_t kEntryLine = 2125;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2152
+// ops.yaml:2154
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2152;
+constinit const std::int32_t kEntryLine = 2154;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2174
+// ops.yaml:2175
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2174;
+constinit const std::int32_t kEntryLine = 2175;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
@@ -940,171 +940,171 @@ constinit const std::int32_t kEntryLine = 2201;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2225
+// ops.yaml:2224
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2225;
+constinit const std::int32_t kEntryLine = 2224;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2240
+// ops.yaml:2239
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2240;
+constinit const std::int32_t kEntryLine = 2239;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2255
+// ops.yaml:2253
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2255;
+constinit const std::int32_t kEntryLine = 2253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2268
+// ops.yaml:2266
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2268;
+constinit const std::int32_t kEntryLine = 2266;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2281
+// ops.yaml:2278
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2281;
+constinit const std::int32_t kEntryLine = 2278;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2295
+// ops.yaml:2292
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2295;
+constinit const std::int32_t kEntryLine = 2292;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2308
+// ops.yaml:2304
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2308;
+constinit const std::int32_t kEntryLine = 2304;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2323
+// ops.yaml:2319
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2323;
+constinit const std::int32_t kEntryLine = 2319;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2339
+// ops.yaml:2334
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2339;
+constinit const std::int32_t kEntryLine = 2334;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2351
+// ops.yaml:2346
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2351;
+constinit const std::int32_t kEntryLine = 2346;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2397
+// ops.yaml:2391
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2397;
+constinit const std::int32_t kEntryLine = 2391;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2423
+// ops.yaml:2416
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2423;
+constinit const std::int32_t kEntryLine = 2416;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2469
+// ops.yaml:2462
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2469;
+constinit const std::int32_t kEntryLine = 2462;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2505
+// ops.yaml:2498
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2505;
+constinit const std::int32_t kEntryLine = 2498;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2544
+// ops.yaml:2537
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2544;
+constinit const std::int32_t kEntryLine = 2537;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2568
+// ops.yaml:2560
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2568;
+constinit const std::int32_t kEntryLine = 2560;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2590
+// ops.yaml:2581
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2590;
+constinit const std::int32_t kEntryLine = 2581;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2625
+// ops.yaml:2615
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2625;
+constinit const std::int32_t kEntryLine = 2615;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2657
+// ops.yaml:2646
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2657;
+constinit const std::int32_t kEntryLine = 2646;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2686
+// ops.yaml:2674
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2686;
+constinit const std::int32_t kEntryLine = 2674;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2708
+// ops.yaml:2695
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2708;
+constinit const std::int32_t kEntryLine = 2695;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2741
+// ops.yaml:2727
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2741;
+constinit const std::int32_t kEntryLine = 2727;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2770
+// ops.yaml:2755
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2770;
+constinit const std::int32_t kEntryLine = 2755;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2805
+// ops.yaml:2789
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2805;
+constinit const std::int32_t kEntryLine = 2789;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1121,309 +1121,309 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::conv_transpose_grad_stub::kRows),
     // ops.yaml:156
     std::span<const Row>(generated::batch_normalization_stub::kRows),
-    // ops.yaml:207
+    // ops.yaml:208
     std::span<const Row>(generated::batch_normalization_grad_stub::kRows),
-    // ops.yaml:232
+    // ops.yaml:234
     std::span<const Row>(generated::batch_normalization_relu_stub::kRows),
-    // ops.yaml:250
+    // ops.yaml:253
     std::span<const Row>(generated::batch_normalization_relu_grad_stub::kRows),
-    // ops.yaml:275
+    // ops.yaml:279
     std::span<const Row>(generated::sigmoid_stub::kRows),
-    // ops.yaml:298
+    // ops.yaml:302
     std::span<const Row>(generated::sigmoid_grad_stub::kRows),
-    // ops.yaml:323
+    // ops.yaml:327
     std::span<const Row>(generated::leaky_relu_stub::kRows),
-    // ops.yaml:339
+    // ops.yaml:343
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:356
+    // ops.yaml:360
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:380
+    // ops.yaml:384
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:400
+    // ops.yaml:404
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:417
+    // ops.yaml:421
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:432
+    // ops.yaml:436
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:443
+    // ops.yaml:447
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:460
+    // ops.yaml:464
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:473
+    // ops.yaml:477
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:486
+    // ops.yaml:490
     std::span<const Row>(generated::softplus_stub::kRows),
-    // ops.yaml:497
+    // ops.yaml:501
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:509
+    // ops.yaml:513
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:523
+    // ops.yaml:527
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:537
+    // ops.yaml:541
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:548
+    // ops.yaml:552
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:561
+    // ops.yaml:565
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:574
+    // ops.yaml:578
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:588
+    // ops.yaml:592
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:599
+    // ops.yaml:603
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:613
+    // ops.yaml:617
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:624
+    // ops.yaml:628
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:638
+    // ops.yaml:642
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:655
+    // ops.yaml:659
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:668
+    // ops.yaml:672
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:681
+    // ops.yaml:685
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:694
+    // ops.yaml:698
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:708
+    // ops.yaml:712
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:721
+    // ops.yaml:725
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:734
+    // ops.yaml:738
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:747
+    // ops.yaml:751
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:758
+    // ops.yaml:762
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:770
+    // ops.yaml:774
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:783
+    // ops.yaml:787
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:797
+    // ops.yaml:801
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:808
+    // ops.yaml:812
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:821
+    // ops.yaml:825
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:832
+    // ops.yaml:836
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:844
+    // ops.yaml:848
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:855
+    // ops.yaml:859
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:867
+    // ops.yaml:871
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:878
+    // ops.yaml:882
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:890
+    // ops.yaml:894
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:901
+    // ops.yaml:905
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:913
+    // ops.yaml:917
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:924
+    // ops.yaml:928
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:936
+    // ops.yaml:940
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:947
+    // ops.yaml:951
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:959
+    // ops.yaml:963
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:970
+    // ops.yaml:974
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:982
+    // ops.yaml:986
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:993
+    // ops.yaml:997
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:1005
+    // ops.yaml:1009
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:1016
+    // ops.yaml:1020
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1028
+    // ops.yaml:1032
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1038
+    // ops.yaml:1042
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1049
+    // ops.yaml:1053
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1059
+    // ops.yaml:1063
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1070
+    // ops.yaml:1074
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1080
+    // ops.yaml:1084
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1091
+    // ops.yaml:1095
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1101
+    // ops.yaml:1105
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1112
+    // ops.yaml:1116
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1122
+    // ops.yaml:1126
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1133
+    // ops.yaml:1137
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1143
+    // ops.yaml:1147
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1154
+    // ops.yaml:1158
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1164
+    // ops.yaml:1168
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1177
+    // ops.yaml:1181
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1200
+    // ops.yaml:1204
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1218
+    // ops.yaml:1222
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1230
+    // ops.yaml:1234
     std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1243
+    // ops.yaml:1247
     std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1253
+    // ops.yaml:1257
     std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1269
+    // ops.yaml:1273
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1279
+    // ops.yaml:1283
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1293
+    // ops.yaml:1297
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1303
+    // ops.yaml:1307
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1317
+    // ops.yaml:1321
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1327
+    // ops.yaml:1331
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1341
+    // ops.yaml:1345
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1351
+    // ops.yaml:1355
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1364
+    // ops.yaml:1368
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1386
+    // ops.yaml:1390
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1405
+    // ops.yaml:1409
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1425
+    // ops.yaml:1429
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1447
+    // ops.yaml:1451
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1459
+    // ops.yaml:1463
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1476
+    // ops.yaml:1480
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1488
+    // ops.yaml:1492
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1507
+    // ops.yaml:1511
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1519
+    // ops.yaml:1523
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1536
+    // ops.yaml:1540
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1553
+    // ops.yaml:1557
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1571
+    // ops.yaml:1575
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1582
+    // ops.yaml:1586
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1595
+    // ops.yaml:1599
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1606
+    // ops.yaml:1610
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1620
+    // ops.yaml:1624
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1632
+    // ops.yaml:1636
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1647
+    // ops.yaml:1651
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1663
+    // ops.yaml:1667
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1683
+    // ops.yaml:1687
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1698
+    // ops.yaml:1702
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1719
+    // ops.yaml:1723
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1748
+    // ops.yaml:1751
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1785
+    // ops.yaml:1789
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1806
+    // ops.yaml:1811
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1842
+    // ops.yaml:1848
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1876
+    // ops.yaml:1883
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1893
+    // ops.yaml:1901
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1919
+    // ops.yaml:1927
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1937
+    // ops.yaml:1945
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1953
+    // ops.yaml:1961
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1970
+    // ops.yaml:1978
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:2007
+    // ops.yaml:2014
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:2041
+    // ops.yaml:2047
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2059
+    // ops.yaml:2064
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2077
+    // ops.yaml:2081
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2122
+    // ops.yaml:2125
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2152
+    // ops.yaml:2154
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2174
+    // ops.yaml:2175
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
     // ops.yaml:2201
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2225
+    // ops.yaml:2224
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2240
+    // ops.yaml:2239
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2255
+    // ops.yaml:2253
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2268
+    // ops.yaml:2266
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2281
+    // ops.yaml:2278
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2295
+    // ops.yaml:2292
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2308
+    // ops.yaml:2304
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2323
+    // ops.yaml:2319
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2339
+    // ops.yaml:2334
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2351
+    // ops.yaml:2346
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2397
+    // ops.yaml:2391
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2423
+    // ops.yaml:2416
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2469
+    // ops.yaml:2462
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2505
+    // ops.yaml:2498
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2544
+    // ops.yaml:2537
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2568
+    // ops.yaml:2560
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2590
+    // ops.yaml:2581
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2625
+    // ops.yaml:2615
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2657
+    // ops.yaml:2646
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2686
+    // ops.yaml:2674
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2708
+    // ops.yaml:2695
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2741
+    // ops.yaml:2727
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2770
+    // ops.yaml:2755
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2805
+    // ops.yaml:2789
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -244,6 +244,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -254,6 +255,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -264,6 +266,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -274,6 +277,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -284,6 +288,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -294,6 +299,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -304,6 +310,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -314,6 +321,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -546,6 +554,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -556,6 +565,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -566,6 +576,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -576,6 +587,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -586,6 +598,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -596,6 +609,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -606,6 +620,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -616,6 +631,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -847,6 +863,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -857,6 +874,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -867,6 +885,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -877,6 +896,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -887,6 +907,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -897,6 +918,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -907,6 +929,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -917,6 +940,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1137,6 +1161,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1147,6 +1172,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1157,6 +1183,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1167,6 +1194,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1177,6 +1205,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1187,6 +1216,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1197,6 +1227,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1207,6 +1238,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1436,6 +1468,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1446,6 +1479,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1456,6 +1490,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1466,6 +1501,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1476,6 +1512,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1486,6 +1523,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1496,6 +1534,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1506,6 +1545,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1738,6 +1778,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1748,6 +1789,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1758,6 +1800,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1768,6 +1811,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1778,6 +1822,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1788,6 +1833,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1798,6 +1844,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1808,6 +1855,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2062,6 +2110,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2072,6 +2121,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2082,6 +2132,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2092,6 +2143,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2102,6 +2154,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2112,6 +2165,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2122,6 +2176,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2132,6 +2187,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2666,7 +2722,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 17 of the entry
+    // ops.yaml: Softmax, line 16 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -2674,7 +2730,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 18 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -2684,7 +2740,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 19 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -2713,7 +2769,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: Softmax, line 13 of the entry
+    // ops.yaml: Softmax, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2723,7 +2779,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: Softmax, line 15 of the entry
+    // ops.yaml: Softmax, line 14 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -2734,7 +2790,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: Softmax, line 21 of the entry
+    // ops.yaml: Softmax, line 20 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -2743,7 +2799,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: Softmax, line 22 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -3061,7 +3117,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3069,14 +3125,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -3140,7 +3196,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3291,6 +3347,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3301,6 +3358,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3311,6 +3369,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3321,6 +3380,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3331,6 +3391,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3341,6 +3402,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3351,6 +3413,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3361,6 +3424,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3439,7 +3503,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3447,11 +3511,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3489,7 +3553,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 8 of the entry
+    // ops.yaml: ReduceMean, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3499,7 +3563,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 10 of the entry
+    // ops.yaml: ReduceMean, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3509,7 +3573,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3828,7 +3892,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -3836,11 +3900,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -3878,7 +3942,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 8 of the entry
+    // ops.yaml: ReduceMean, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3888,7 +3952,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 10 of the entry
+    // ops.yaml: ReduceMean, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3898,7 +3962,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,

@@ -191,15 +191,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalization, line 23 of the entry
+    // ops.yaml: BatchNormalization, line 24 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -233,35 +233,35 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 12 of the entry
+    // ops.yaml: BatchNormalization, line 13 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 13 of the entry
+    // ops.yaml: BatchNormalization, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 14 of the entry
+    // ops.yaml: BatchNormalization, line 15 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 15 of the entry
+    // ops.yaml: BatchNormalization, line 16 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -271,14 +271,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 5> kOutputs = {
-    // ops.yaml: BatchNormalization, line 17 of the entry
+    // ops.yaml: BatchNormalization, line 18 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 18 of the entry
+    // ops.yaml: BatchNormalization, line 19 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
@@ -287,7 +287,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 3,
     },
-    // ops.yaml: BatchNormalization, line 19 of the entry
+    // ops.yaml: BatchNormalization, line 20 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -296,7 +296,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 4,
     },
-    // ops.yaml: BatchNormalization, line 20 of the entry
+    // ops.yaml: BatchNormalization, line 21 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
@@ -304,7 +304,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 21 of the entry
+    // ops.yaml: BatchNormalization, line 22 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -315,7 +315,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: BatchNormalization, line 25 of the entry
+    // ops.yaml: BatchNormalization, line 26 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -323,7 +323,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: BatchNormalization, line 26 of the entry
+    // ops.yaml: BatchNormalization, line 27 of the entry
     AttributeSpec{
         .name = "momentum",
         .kind = AttributeKind::kFloat,
@@ -417,7 +417,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -427,7 +427,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -437,7 +437,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -447,7 +447,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -457,7 +457,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -467,7 +467,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -477,7 +477,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -487,7 +487,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -500,32 +500,13 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
@@ -533,8 +514,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -543,9 +524,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
@@ -553,8 +535,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -563,9 +545,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 30,
@@ -573,8 +556,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -583,9 +566,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 31,
@@ -593,8 +577,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -603,9 +587,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 32,
@@ -613,8 +598,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -623,9 +608,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 33,
@@ -633,8 +619,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -643,9 +629,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 34,
@@ -653,18 +640,39 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::batch_normalization_stub
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalization<float, float, float>(
     const Context& context,
@@ -674,7 +682,7 @@ Status BatchNormalization<float, float, float>(
   return generated::batch_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalization<double, double, double>(
     const Context& context,
@@ -684,7 +692,7 @@ Status BatchNormalization<double, double, double>(
   return generated::batch_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -694,7 +702,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::batch_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -704,7 +712,7 @@ Status BatchNormalization<MLFloat16, MLFloat16, float>(
   return generated::batch_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -714,7 +722,7 @@ Status BatchNormalization<MLFloat16, float, float>(
   return generated::batch_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -724,7 +732,7 @@ Status BatchNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::batch_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -734,7 +742,7 @@ Status BatchNormalization<BFloat16, BFloat16, float>(
   return generated::batch_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 Status BatchNormalization<BFloat16, float, float>(
     const Context& context,
@@ -812,15 +820,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationGrad, line 19 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 20 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -854,7 +862,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalizationGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -862,28 +870,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BatchNormalizationGrad, line 10 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 11 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 11 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 12 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationGrad, line 13 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -893,7 +901,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: BatchNormalizationGrad, line 15 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -902,7 +910,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: BatchNormalizationGrad, line 16 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -911,7 +919,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: BatchNormalizationGrad, line 17 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -923,7 +931,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: BatchNormalizationGrad, line 21 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 22 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -1011,7 +1019,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -1021,7 +1029,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -1031,7 +1039,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1041,7 +1049,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1051,7 +1059,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1061,7 +1069,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1071,7 +1079,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1081,7 +1089,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1094,32 +1102,13 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
@@ -1127,8 +1116,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1137,9 +1126,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
@@ -1147,8 +1137,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1157,9 +1147,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 30,
@@ -1167,8 +1158,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1177,9 +1168,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 31,
@@ -1187,8 +1179,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1197,9 +1189,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 32,
@@ -1207,8 +1200,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1217,9 +1210,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 33,
@@ -1227,8 +1221,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1237,9 +1231,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 34,
@@ -1247,18 +1242,39 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::batch_normalization_grad_stub
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationGrad<float, float, float>(
     const Context& context,
@@ -1269,7 +1285,7 @@ Status BatchNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationGrad<double, double, double>(
     const Context& context,
@@ -1280,7 +1296,7 @@ Status BatchNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1291,7 +1307,7 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1302,7 +1318,7 @@ Status BatchNormalizationGrad<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -1313,7 +1329,7 @@ Status BatchNormalizationGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1324,7 +1340,7 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1335,7 +1351,7 @@ Status BatchNormalizationGrad<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 Status BatchNormalizationGrad<BFloat16, float, float>(
     const Context& context,
@@ -1412,15 +1428,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 19 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 20 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -1454,7 +1470,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1462,35 +1478,35 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 13 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 13 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -1500,7 +1516,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1509,7 +1525,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "X",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -1518,7 +1534,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 18 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -1530,7 +1546,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: BatchNormalizationReluGrad, line 21 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 22 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -1621,7 +1637,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -1631,7 +1647,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -1641,7 +1657,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1651,7 +1667,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1661,7 +1677,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1671,7 +1687,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1681,7 +1697,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1691,7 +1707,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1704,32 +1720,13 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
@@ -1737,8 +1734,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1747,9 +1744,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
@@ -1757,8 +1755,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1767,9 +1765,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 30,
@@ -1777,8 +1776,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1787,9 +1786,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 31,
@@ -1797,8 +1797,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1807,9 +1807,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 32,
@@ -1817,8 +1818,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1827,9 +1828,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 33,
@@ -1837,8 +1839,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1847,9 +1849,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 34,
@@ -1857,18 +1860,39 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::batch_normalization_relu_grad_stub
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationReluGrad<float, float, float>(
     const Context& context,
@@ -1879,7 +1903,7 @@ Status BatchNormalizationReluGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationReluGrad<double, double, double>(
     const Context& context,
@@ -1890,7 +1914,7 @@ Status BatchNormalizationReluGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1901,7 +1925,7 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1912,7 +1936,7 @@ Status BatchNormalizationReluGrad<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationReluGrad<MLFloat16, float, float>(
     const Context& context,
@@ -1923,7 +1947,7 @@ Status BatchNormalizationReluGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1934,7 +1958,7 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1945,7 +1969,7 @@ Status BatchNormalizationReluGrad<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 Status BatchNormalizationReluGrad<BFloat16, float, float>(
     const Context& context,
@@ -2147,6 +2171,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2157,6 +2182,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2167,6 +2193,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2177,6 +2204,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2187,6 +2215,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2197,6 +2226,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2207,6 +2237,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2217,6 +2248,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2434,6 +2466,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2444,6 +2477,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2454,6 +2488,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2464,6 +2499,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2474,6 +2510,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2484,6 +2521,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2494,6 +2532,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2504,6 +2543,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2746,6 +2786,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2756,6 +2797,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2766,6 +2808,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2776,6 +2819,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2786,6 +2830,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2796,6 +2841,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2806,6 +2852,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2816,6 +2863,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3033,6 +3081,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3043,6 +3092,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3053,6 +3103,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3063,6 +3114,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3073,6 +3125,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3083,6 +3136,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3093,6 +3147,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3103,6 +3158,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3334,6 +3390,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3344,6 +3401,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3354,6 +3412,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3364,6 +3423,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3374,6 +3434,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3384,6 +3445,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3394,6 +3456,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3404,6 +3467,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3636,6 +3700,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3646,6 +3711,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3656,6 +3722,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3666,6 +3733,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3676,6 +3744,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3686,6 +3755,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3696,6 +3766,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3706,6 +3777,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3938,6 +4010,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3948,6 +4021,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3958,6 +4032,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3968,6 +4043,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3978,6 +4054,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3988,6 +4065,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3998,6 +4076,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4008,6 +4087,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4228,6 +4308,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4238,6 +4319,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4248,6 +4330,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4258,6 +4341,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4268,6 +4352,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4278,6 +4363,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4288,6 +4374,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4298,6 +4385,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4594,6 +4682,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4604,6 +4693,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4614,6 +4704,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4624,6 +4715,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4634,6 +4726,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4644,6 +4737,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4654,6 +4748,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4664,6 +4759,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4993,6 +5089,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5003,6 +5100,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5013,6 +5111,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5023,6 +5122,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5033,6 +5133,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5043,6 +5144,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5053,6 +5155,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5063,6 +5166,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5390,6 +5494,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5400,6 +5505,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5410,6 +5516,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5420,6 +5527,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5430,6 +5538,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5440,6 +5549,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5450,6 +5560,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5460,6 +5571,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5708,6 +5820,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5718,6 +5831,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5728,6 +5842,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5738,6 +5853,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5748,6 +5864,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5758,6 +5875,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5768,6 +5886,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5778,6 +5897,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6102,6 +6222,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6112,6 +6233,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6122,6 +6244,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6132,6 +6255,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6142,6 +6266,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6152,6 +6277,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6162,6 +6288,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6172,6 +6299,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6713,7 +6841,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: Softmax, line 17 of the entry
+    // ops.yaml: Softmax, line 16 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6721,7 +6849,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: Softmax, line 18 of the entry
+    // ops.yaml: Softmax, line 17 of the entry
     SymbolSpec{
         .name = "A",
         .is_list = true,
@@ -6731,7 +6859,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length_if = 1,
         .max_length_if = 8,
     },
-    // ops.yaml: Softmax, line 19 of the entry
+    // ops.yaml: Softmax, line 18 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -6760,7 +6888,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LogSoftmaxGrad, line 10 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -6768,7 +6896,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, *A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LogSoftmaxGrad, line 11 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 10 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -6778,7 +6906,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LogSoftmaxGrad, line 13 of the entry
+    // ops.yaml: LogSoftmaxGrad, line 12 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -6790,7 +6918,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxGrad, line 17 of the entry
+    // ops.yaml: SoftmaxGrad, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6799,7 +6927,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 1,
     },
-    // ops.yaml: SoftmaxGrad, line 18 of the entry
+    // ops.yaml: SoftmaxGrad, line 17 of the entry
     AttributeSpec{
         .name = "coerced",
         .kind = AttributeKind::kBool,
@@ -7123,7 +7251,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7131,11 +7259,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7173,7 +7301,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 8 of the entry
+    // ops.yaml: ReduceMean, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7183,7 +7311,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 10 of the entry
+    // ops.yaml: ReduceMean, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7193,7 +7321,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7512,7 +7640,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7520,11 +7648,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7562,7 +7690,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceMean, line 8 of the entry
+    // ops.yaml: ReduceMean, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7572,7 +7700,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceMean, line 10 of the entry
+    // ops.yaml: ReduceMean, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7582,7 +7710,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7905,18 +8033,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7978,28 +8106,28 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 constexpr std::array<DimSpec, 0> kShape4 = {};
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -8007,7 +8135,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -8015,7 +8143,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape4,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 2,
@@ -8026,7 +8154,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8048,7 +8176,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8266,7 +8394,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8276,7 +8404,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8286,7 +8414,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8296,7 +8424,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8306,7 +8434,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8316,7 +8444,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8329,11 +8457,33 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 22,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8343,8 +8493,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8354,8 +8504,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8365,8 +8515,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8376,8 +8526,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "bf16_int64",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8387,8 +8537,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "bf16_int64",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8398,8 +8548,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64_half",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8409,8 +8559,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "float_int64_half",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8420,8 +8570,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "float_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8431,41 +8581,19 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "float_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
         .line_offset = 27,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 28,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 28,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8476,7 +8604,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8487,7 +8615,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8498,7 +8626,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8509,7 +8637,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8520,7 +8648,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,

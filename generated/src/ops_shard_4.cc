@@ -825,6 +825,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -835,6 +836,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -845,6 +847,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -855,6 +858,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -865,6 +869,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -875,6 +880,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -885,6 +891,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -895,6 +902,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1124,6 +1132,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1134,6 +1143,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1144,6 +1154,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1154,6 +1165,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1164,6 +1176,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1174,6 +1187,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1184,6 +1198,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1194,6 +1209,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1449,6 +1465,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1459,6 +1476,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1469,6 +1487,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1479,6 +1498,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1489,6 +1509,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1499,6 +1520,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1509,6 +1531,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1519,6 +1542,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1751,6 +1775,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1761,6 +1786,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1771,6 +1797,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1781,6 +1808,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1791,6 +1819,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1801,6 +1830,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1811,6 +1841,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1821,6 +1852,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2041,6 +2073,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2051,6 +2084,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2061,6 +2095,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2071,6 +2106,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2081,6 +2117,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2091,6 +2128,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2101,6 +2139,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2111,6 +2150,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2340,6 +2380,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2350,6 +2391,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2360,6 +2402,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2370,6 +2413,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2380,6 +2424,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2390,6 +2435,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2400,6 +2446,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2410,6 +2457,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2701,6 +2749,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2711,6 +2760,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2721,6 +2771,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2731,6 +2782,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2741,6 +2793,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2751,6 +2804,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2761,6 +2815,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2771,6 +2826,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3064,6 +3120,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3074,6 +3131,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3084,6 +3142,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3094,6 +3153,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3104,6 +3164,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3114,6 +3175,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3124,6 +3186,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3134,6 +3197,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3460,6 +3524,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3470,6 +3535,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3480,6 +3546,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3490,6 +3557,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3500,6 +3568,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3510,6 +3579,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3520,6 +3590,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3530,6 +3601,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3788,6 +3860,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3798,6 +3871,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3808,6 +3882,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3818,6 +3893,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3828,6 +3904,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3838,6 +3915,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3848,6 +3926,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3858,6 +3937,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4089,6 +4169,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4099,6 +4180,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4109,6 +4191,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4119,6 +4202,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4129,6 +4213,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4139,6 +4224,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4149,6 +4235,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4159,6 +4246,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4388,6 +4476,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4398,6 +4487,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4408,6 +4498,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4418,6 +4509,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4428,6 +4520,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4438,6 +4531,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4448,6 +4542,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4458,6 +4553,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4714,6 +4810,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4724,6 +4821,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4734,6 +4832,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4744,6 +4843,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4754,6 +4854,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4764,6 +4865,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4774,6 +4876,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4784,6 +4887,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5220,7 +5324,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: LayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 23 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -5228,7 +5332,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: LayerNormalizationGrad, line 25 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 24 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -5266,7 +5370,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: LayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5274,28 +5378,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: LayerNormalizationGrad, line 18 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -5305,7 +5409,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: LayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -5314,7 +5418,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 0,
@@ -5323,7 +5427,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "scale",
     },
-    // ops.yaml: LayerNormalizationGrad, line 22 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 0,
@@ -5335,7 +5439,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: LayerNormalizationGrad, line 27 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 26 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -5494,7 +5598,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -5504,7 +5608,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kDouble,
@@ -5514,7 +5618,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kMLFloat16,
@@ -5524,7 +5628,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kBFloat16,
@@ -5534,7 +5638,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -5544,7 +5648,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -5554,7 +5658,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kMLFloat16,
@@ -5564,7 +5668,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kBFloat16,
@@ -5574,7 +5678,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -5587,11 +5691,33 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5601,8 +5727,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5612,8 +5738,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5623,8 +5749,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5634,8 +5760,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5645,8 +5771,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5656,8 +5782,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5667,8 +5793,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5678,8 +5804,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5689,8 +5815,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5700,8 +5826,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5711,8 +5837,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5722,8 +5848,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5733,8 +5859,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -5744,8 +5870,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -5755,41 +5881,19 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status LayerNormalizationGrad<float, float, float>(
     const Context& context,
@@ -5800,7 +5904,7 @@ Status LayerNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status LayerNormalizationGrad<double, double, double>(
     const Context& context,
@@ -5811,7 +5915,7 @@ Status LayerNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -5822,7 +5926,7 @@ Status LayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status LayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -5833,7 +5937,7 @@ Status LayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status LayerNormalizationGrad<float, MLFloat16, float>(
     const Context& context,
@@ -5844,7 +5948,7 @@ Status LayerNormalizationGrad<float, MLFloat16, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status LayerNormalizationGrad<float, BFloat16, float>(
     const Context& context,
@@ -5855,7 +5959,7 @@ Status LayerNormalizationGrad<float, BFloat16, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -5866,7 +5970,7 @@ Status LayerNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status LayerNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -5877,7 +5981,7 @@ Status LayerNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status LayerNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -5923,7 +6027,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -5931,14 +6035,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6009,7 +6113,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6167,6 +6271,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6177,6 +6282,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6187,6 +6293,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6197,6 +6304,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6207,6 +6315,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6217,6 +6326,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6227,6 +6337,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6237,6 +6348,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6320,15 +6432,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6390,21 +6502,21 @@ constexpr std::array<DimSpec, 2> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 22 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -6415,14 +6527,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape3,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
@@ -6445,7 +6557,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 30 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -6454,7 +6566,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -6651,7 +6763,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6661,7 +6773,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -6671,7 +6783,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -6681,7 +6793,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -6691,7 +6803,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6701,7 +6813,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -6711,7 +6823,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -6721,7 +6833,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6731,7 +6843,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kMLFloat16,
@@ -6741,7 +6853,7 @@ constexpr std::array<DataType, 3> kTypes8 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes9 = {
     // T
     DataType::kBFloat16,
@@ -6754,11 +6866,33 @@ constexpr std::array<DataType, 3> kTypes9 = {
 }  // namespace
 
 constinit const std::array<Row, 20> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6768,8 +6902,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6779,8 +6913,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6790,8 +6924,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6801,8 +6935,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6812,8 +6946,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6823,8 +6957,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6834,8 +6968,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6845,8 +6979,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6856,8 +6990,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6867,8 +7001,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6878,8 +7012,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6889,8 +7023,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6900,41 +7034,41 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
         .line_offset = 36,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64_half_loss",
         .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6944,41 +7078,19 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64_half_loss",
-        .types = kTypes8,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int64_bf16_loss",
-        .types = kTypes9,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int64_bf16_loss",
-        .types = kTypes9,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
     const Context& context,
@@ -6989,7 +7101,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
     const Context& context,
@@ -7000,7 +7112,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
     const Context& context,
@@ -7011,7 +7123,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
     const Context& context,
@@ -7022,7 +7134,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -7033,7 +7145,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -7044,7 +7156,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -7055,7 +7167,7 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
     const Context& context,
@@ -7066,7 +7178,7 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -7077,7 +7189,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16>(
       8, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -7119,7 +7231,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 23 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -7127,7 +7239,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 25 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -7165,7 +7277,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7173,28 +7285,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "total",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 0,
@@ -7204,7 +7316,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7213,7 +7325,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "dGamma",
         .type_parameter = 0,
@@ -7222,7 +7334,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "gamma",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 22 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "dBeta",
         .type_parameter = 0,
@@ -7234,7 +7346,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7591,15 +7703,15 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MeanVarianceNormalization, line 21 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7633,7 +7745,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: MeanVarianceNormalization, line 13 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7643,7 +7755,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: MeanVarianceNormalization, line 15 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 14 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7651,7 +7763,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
     },
-    // ops.yaml: MeanVarianceNormalization, line 16 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 15 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
@@ -7659,7 +7771,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: MeanVarianceNormalization, line 17 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 16 of the entry
     TensorSpec{
         .name = "std_dev",
         .type_parameter = 0,
@@ -7670,7 +7782,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -8011,15 +8123,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: InstanceNormalization, line 21 of the entry
+    // ops.yaml: InstanceNormalization, line 20 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: InstanceNormalization, line 22 of the entry
+    // ops.yaml: InstanceNormalization, line 21 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: InstanceNormalization, line 23 of the entry
+    // ops.yaml: InstanceNormalization, line 22 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -8065,21 +8177,21 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: InstanceNormalization, line 13 of the entry
+    // ops.yaml: InstanceNormalization, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: InstanceNormalization, line 14 of the entry
+    // ops.yaml: InstanceNormalization, line 13 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: InstanceNormalization, line 15 of the entry
+    // ops.yaml: InstanceNormalization, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
@@ -8089,7 +8201,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: InstanceNormalization, line 17 of the entry
+    // ops.yaml: InstanceNormalization, line 16 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -8097,7 +8209,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
     },
-    // ops.yaml: InstanceNormalization, line 18 of the entry
+    // ops.yaml: InstanceNormalization, line 17 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
@@ -8105,7 +8217,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape2,
         .shape_text = "[N, C]",
     },
-    // ops.yaml: InstanceNormalization, line 19 of the entry
+    // ops.yaml: InstanceNormalization, line 18 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -8116,7 +8228,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: InstanceNormalization, line 25 of the entry
+    // ops.yaml: InstanceNormalization, line 24 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -8269,7 +8381,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8279,7 +8391,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8289,7 +8401,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8299,7 +8411,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8309,7 +8421,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -8319,7 +8431,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -8329,7 +8441,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -8339,7 +8451,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -8349,7 +8461,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -8362,11 +8474,33 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8376,8 +8510,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8387,8 +8521,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8398,8 +8532,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8409,8 +8543,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8420,8 +8554,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8431,8 +8565,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8442,8 +8576,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8453,8 +8587,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8464,8 +8598,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8475,8 +8609,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8486,8 +8620,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8497,8 +8631,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8508,8 +8642,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8519,8 +8653,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8530,41 +8664,19 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status InstanceNormalization<float, float, float>(
     const Context& context,
@@ -8574,7 +8686,7 @@ Status InstanceNormalization<float, float, float>(
   return generated::instance_normalization_stub::CallTyped(0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status InstanceNormalization<double, double, double>(
     const Context& context,
@@ -8584,7 +8696,7 @@ Status InstanceNormalization<double, double, double>(
   return generated::instance_normalization_stub::CallTyped(1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -8594,7 +8706,7 @@ Status InstanceNormalization<MLFloat16, MLFloat16, MLFloat16>(
   return generated::instance_normalization_stub::CallTyped(2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status InstanceNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -8604,7 +8716,7 @@ Status InstanceNormalization<BFloat16, BFloat16, BFloat16>(
   return generated::instance_normalization_stub::CallTyped(3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -8614,7 +8726,7 @@ Status InstanceNormalization<MLFloat16, float, float>(
   return generated::instance_normalization_stub::CallTyped(4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status InstanceNormalization<BFloat16, float, float>(
     const Context& context,
@@ -8624,7 +8736,7 @@ Status InstanceNormalization<BFloat16, float, float>(
   return generated::instance_normalization_stub::CallTyped(5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status InstanceNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -8634,7 +8746,7 @@ Status InstanceNormalization<MLFloat16, MLFloat16, float>(
   return generated::instance_normalization_stub::CallTyped(6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status InstanceNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -8644,7 +8756,7 @@ Status InstanceNormalization<BFloat16, BFloat16, float>(
   return generated::instance_normalization_stub::CallTyped(7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status InstanceNormalization<float, MLFloat16, float>(
     const Context& context,

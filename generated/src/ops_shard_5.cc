@@ -751,15 +751,15 @@ Kernel::Attributes KernelAttributes([[maybe_unused]] const void* attributes) {
 }
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: BatchNormalizationRelu, line 13 of the entry
+    // ops.yaml: BatchNormalizationRelu, line 14 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -793,35 +793,35 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: BatchNormalization, line 11 of the entry
+    // ops.yaml: BatchNormalization, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 12 of the entry
+    // ops.yaml: BatchNormalization, line 13 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 13 of the entry
+    // ops.yaml: BatchNormalization, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 14 of the entry
+    // ops.yaml: BatchNormalization, line 15 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 15 of the entry
+    // ops.yaml: BatchNormalization, line 16 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -831,14 +831,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 5> kOutputs = {
-    // ops.yaml: BatchNormalizationRelu, line 11 of the entry
+    // ops.yaml: BatchNormalizationRelu, line 12 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: BatchNormalization, line 18 of the entry
+    // ops.yaml: BatchNormalization, line 19 of the entry
     TensorSpec{
         .name = "running_mean",
         .type_parameter = 2,
@@ -847,7 +847,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 3,
     },
-    // ops.yaml: BatchNormalization, line 19 of the entry
+    // ops.yaml: BatchNormalization, line 20 of the entry
     TensorSpec{
         .name = "running_var",
         .type_parameter = 2,
@@ -856,7 +856,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape_text = "[C]",
         .in_place_of = 4,
     },
-    // ops.yaml: BatchNormalization, line 20 of the entry
+    // ops.yaml: BatchNormalization, line 21 of the entry
     TensorSpec{
         .name = "saved_mean",
         .type_parameter = 2,
@@ -864,7 +864,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: BatchNormalization, line 21 of the entry
+    // ops.yaml: BatchNormalization, line 22 of the entry
     TensorSpec{
         .name = "saved_inv_std",
         .type_parameter = 2,
@@ -875,7 +875,7 @@ constexpr std::array<TensorSpec, 5> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: BatchNormalization, line 25 of the entry
+    // ops.yaml: BatchNormalization, line 26 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -883,7 +883,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = 0.0,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: BatchNormalization, line 26 of the entry
+    // ops.yaml: BatchNormalization, line 27 of the entry
     AttributeSpec{
         .name = "momentum",
         .kind = AttributeKind::kFloat,
@@ -977,7 +977,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -987,7 +987,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -997,7 +997,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -1007,7 +1007,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kMLFloat16,
@@ -1017,7 +1017,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -1027,7 +1027,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -1037,7 +1037,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -1047,7 +1047,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -1060,32 +1060,13 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .run = &RunCpu,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .run = &RunCuda,
-        .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 27,
-    },
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 28,
@@ -1093,8 +1074,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "float",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1103,9 +1084,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 29,
@@ -1113,8 +1095,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1123,9 +1105,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 30,
@@ -1133,8 +1116,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1143,9 +1126,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 31,
@@ -1153,8 +1137,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_params",
-        .types = kTypes4,
+        .name = "half_float_stats",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1163,9 +1147,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 32,
@@ -1173,8 +1158,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
+        .name = "half_float_params",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1183,9 +1168,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 33,
@@ -1193,8 +1179,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes6,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
@@ -1203,9 +1189,10 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_params",
-        .types = kTypes7,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &batch_normalization_stub::kEntryLine,
         .line_offset = 34,
@@ -1213,18 +1200,39 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: BatchNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_float_stats",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .run = &RunCuda,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 34,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_float_params",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &batch_normalization_stub::kEntryLine,
+        .line_offset = 35,
+    },
+    // ops.yaml: BatchNormalization, line 36 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_float_params",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .run = &RunCuda,
         .entry_line = &batch_normalization_stub::kEntryLine,
-        .line_offset = 34,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::batch_normalization_relu_stub
 
-// ops.yaml: BatchNormalization, line 28 of the entry
+// ops.yaml: BatchNormalization, line 29 of the entry
 template <>
 Status BatchNormalizationRelu<float, float, float>(
     const Context& context,
@@ -1235,7 +1243,7 @@ Status BatchNormalizationRelu<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 29 of the entry
+// ops.yaml: BatchNormalization, line 30 of the entry
 template <>
 Status BatchNormalizationRelu<double, double, double>(
     const Context& context,
@@ -1246,7 +1254,7 @@ Status BatchNormalizationRelu<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 30 of the entry
+// ops.yaml: BatchNormalization, line 31 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -1257,7 +1265,7 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 31 of the entry
+// ops.yaml: BatchNormalization, line 32 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -1268,7 +1276,7 @@ Status BatchNormalizationRelu<MLFloat16, MLFloat16, float>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 32 of the entry
+// ops.yaml: BatchNormalization, line 33 of the entry
 template <>
 Status BatchNormalizationRelu<MLFloat16, float, float>(
     const Context& context,
@@ -1279,7 +1287,7 @@ Status BatchNormalizationRelu<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 33 of the entry
+// ops.yaml: BatchNormalization, line 34 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -1290,7 +1298,7 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, BFloat16>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 34 of the entry
+// ops.yaml: BatchNormalization, line 35 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
     const Context& context,
@@ -1301,7 +1309,7 @@ Status BatchNormalizationRelu<BFloat16, BFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: BatchNormalization, line 35 of the entry
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 Status BatchNormalizationRelu<BFloat16, float, float>(
     const Context& context,
@@ -1503,6 +1511,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1513,6 +1522,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1523,6 +1533,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1533,6 +1544,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1543,6 +1555,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1553,6 +1566,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1563,6 +1577,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1573,6 +1588,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1816,6 +1832,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1826,6 +1843,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1836,6 +1854,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1846,6 +1865,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1856,6 +1876,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1866,6 +1887,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1876,6 +1898,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1886,6 +1909,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2141,6 +2165,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2151,6 +2176,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2161,6 +2187,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2171,6 +2198,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2181,6 +2209,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2191,6 +2220,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2201,6 +2231,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2211,6 +2242,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2444,6 +2476,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2454,6 +2487,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2464,6 +2498,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2474,6 +2509,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2484,6 +2520,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2494,6 +2531,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2504,6 +2542,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2514,6 +2553,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2759,6 +2799,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2769,6 +2810,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2779,6 +2821,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2789,6 +2832,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2799,6 +2843,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2809,6 +2854,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2819,6 +2865,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2829,6 +2876,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3061,6 +3109,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3071,6 +3120,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3081,6 +3131,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3091,6 +3142,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3101,6 +3153,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3111,6 +3164,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3121,6 +3175,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3131,6 +3186,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3363,6 +3419,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3373,6 +3430,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3383,6 +3441,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3393,6 +3452,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3403,6 +3463,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3413,6 +3474,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3423,6 +3485,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3433,6 +3496,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3665,6 +3729,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3675,6 +3740,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3685,6 +3751,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3695,6 +3762,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3705,6 +3773,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3715,6 +3784,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3725,6 +3795,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3735,6 +3806,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3968,6 +4040,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3978,6 +4051,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3988,6 +4062,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3998,6 +4073,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4008,6 +4084,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4018,6 +4095,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4028,6 +4106,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4038,6 +4117,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4258,6 +4338,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4268,6 +4349,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4278,6 +4360,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4288,6 +4371,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4298,6 +4382,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4308,6 +4393,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4318,6 +4404,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4328,6 +4415,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4616,6 +4704,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4626,6 +4715,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4636,6 +4726,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4646,6 +4737,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4656,6 +4748,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4666,6 +4759,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4676,6 +4770,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4686,6 +4781,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4917,6 +5013,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4927,6 +5024,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4937,6 +5035,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4947,6 +5046,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4957,6 +5057,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4967,6 +5068,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4977,6 +5079,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4987,6 +5090,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5214,6 +5318,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5224,6 +5329,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5234,6 +5340,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5244,6 +5351,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5254,6 +5362,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5264,6 +5373,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5274,6 +5384,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5284,6 +5395,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5540,6 +5652,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5550,6 +5663,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5560,6 +5674,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5570,6 +5685,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5580,6 +5696,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5590,6 +5707,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5600,6 +5718,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5610,6 +5729,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5868,6 +5988,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5878,6 +5999,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5888,6 +6010,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5898,6 +6021,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5908,6 +6032,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5918,6 +6043,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5928,6 +6054,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5938,6 +6065,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6184,6 +6312,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6194,6 +6323,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6204,6 +6334,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6214,6 +6345,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6224,6 +6356,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6234,6 +6367,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6244,6 +6378,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6254,6 +6389,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6500,6 +6636,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6510,6 +6647,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6520,6 +6658,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6530,6 +6669,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6540,6 +6680,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6550,6 +6691,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6560,6 +6702,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6570,6 +6713,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6652,7 +6796,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalization, line 17 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 16 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -6660,7 +6804,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 18 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 17 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -6698,14 +6842,14 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 12 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 11 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
@@ -6715,14 +6859,14 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 13 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalization, line 15 of the entry
+    // ops.yaml: SimplifiedLayerNormalization, line 14 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -6733,7 +6877,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6742,7 +6886,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -6884,7 +7028,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6894,7 +7038,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -6904,7 +7048,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -6914,7 +7058,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -6924,7 +7068,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6934,7 +7078,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -6944,7 +7088,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -6954,7 +7098,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6964,7 +7108,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -6977,11 +7121,33 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6991,8 +7157,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7002,8 +7168,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7013,8 +7179,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7024,8 +7190,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7035,8 +7201,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7046,8 +7212,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7057,8 +7223,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7068,8 +7234,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7079,8 +7245,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7090,8 +7256,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7101,8 +7267,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7112,8 +7278,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7123,8 +7289,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7134,8 +7300,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7145,41 +7311,19 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, float, float>(
     const Context& context,
@@ -7190,7 +7334,7 @@ Status SimplifiedLayerNormalization<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalization<double, double, double>(
     const Context& context,
@@ -7201,7 +7345,7 @@ Status SimplifiedLayerNormalization<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -7212,7 +7356,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -7223,7 +7367,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, float, float>(
     const Context& context,
@@ -7234,7 +7378,7 @@ Status SimplifiedLayerNormalization<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, float, float>(
     const Context& context,
@@ -7245,7 +7389,7 @@ Status SimplifiedLayerNormalization<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -7256,7 +7400,7 @@ Status SimplifiedLayerNormalization<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
     const Context& context,
@@ -7267,7 +7411,7 @@ Status SimplifiedLayerNormalization<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status SimplifiedLayerNormalization<float, MLFloat16, float>(
     const Context& context,
@@ -7309,7 +7453,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -7317,11 +7461,11 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
@@ -7359,7 +7503,7 @@ constexpr std::array<DimSpec, 2> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 1> kInputs = {
-    // ops.yaml: ReduceSum, line 8 of the entry
+    // ops.yaml: ReduceSum, line 7 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -7369,7 +7513,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceSum, line 10 of the entry
+    // ops.yaml: ReduceSum, line 9 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -7379,7 +7523,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7702,15 +7846,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -7756,21 +7900,21 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -7781,14 +7925,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 2,
@@ -7796,7 +7940,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 2,
@@ -7807,7 +7951,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -7966,7 +8110,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7976,7 +8120,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -7986,7 +8130,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -7996,7 +8140,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -8006,7 +8150,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -8016,7 +8160,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -8026,7 +8170,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -8036,7 +8180,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -8049,11 +8193,33 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8063,8 +8229,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8074,8 +8240,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8085,8 +8251,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8096,8 +8262,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8107,8 +8273,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8118,8 +8284,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8129,8 +8295,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8140,8 +8306,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8151,8 +8317,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8162,8 +8328,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8173,8 +8339,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8184,8 +8350,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8195,41 +8361,19 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
         .line_offset = 36,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
     const Context& context,
@@ -8240,7 +8384,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
     const Context& context,
@@ -8251,7 +8395,7 @@ Status SoftmaxCrossEntropyWithLabels<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
     const Context& context,
@@ -8262,7 +8406,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
     const Context& context,
@@ -8273,7 +8417,7 @@ Status SoftmaxCrossEntropyWithLabels<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -8284,7 +8428,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -8295,7 +8439,7 @@ Status SoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -8306,7 +8450,7 @@ Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabels<BFloat16, std::int32_t, float>(
     const Context& context,
@@ -8353,18 +8497,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -8423,7 +8567,7 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 17 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -8431,21 +8575,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[N if reduction == none, *D if reduction == none]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 18 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -8456,7 +8600,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossGrad, line 22 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -8480,7 +8624,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 30 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -8489,7 +8633,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8694,7 +8838,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -8704,7 +8848,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kFloat,
@@ -8714,7 +8858,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kDouble,
@@ -8724,7 +8868,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kDouble,
@@ -8734,7 +8878,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -8744,7 +8888,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -8754,7 +8898,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kFloat,
@@ -8764,7 +8908,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kFloat,
@@ -8774,7 +8918,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -8784,7 +8928,7 @@ constexpr std::array<DataType, 3> kTypes8 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes9 = {
     // T1
     DataType::kBFloat16,
@@ -8797,11 +8941,33 @@ constexpr std::array<DataType, 3> kTypes9 = {
 }  // namespace
 
 constinit const std::array<Row, 20> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8811,8 +8977,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8822,8 +8988,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8833,8 +8999,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8844,8 +9010,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8855,8 +9021,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8866,8 +9032,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8877,8 +9043,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8888,8 +9054,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8899,8 +9065,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8910,8 +9076,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8921,8 +9087,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8932,8 +9098,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8943,41 +9109,41 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
         .line_offset = 36,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 37,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64_half_loss",
         .types = kTypes8,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "half_int64_half_loss",
+        .types = kTypes8,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
+        .line_offset = 33,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8987,41 +9153,19 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64_half_loss",
-        .types = kTypes8,
+        .name = "bf16_int64_bf16_loss",
+        .types = kTypes9,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int64_bf16_loss",
-        .types = kTypes9,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int64_bf16_loss",
-        .types = kTypes9,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, float, std::int64_t>(
     const Context& context,
@@ -9032,7 +9176,7 @@ Status SoftmaxCrossEntropyLossGrad<float, float, std::int64_t>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, float, std::int32_t>(
     const Context& context,
@@ -9043,7 +9187,7 @@ Status SoftmaxCrossEntropyLossGrad<float, float, std::int32_t>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<double, double, std::int64_t>(
     const Context& context,
@@ -9054,7 +9198,7 @@ Status SoftmaxCrossEntropyLossGrad<double, double, std::int64_t>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<double, double, std::int32_t>(
     const Context& context,
@@ -9065,7 +9209,7 @@ Status SoftmaxCrossEntropyLossGrad<double, double, std::int32_t>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t>(
     const Context& context,
@@ -9076,7 +9220,7 @@ Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t>(
     const Context& context,
@@ -9087,7 +9231,7 @@ Status SoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t>(
     const Context& context,
@@ -9098,7 +9242,7 @@ Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t>(
     const Context& context,
@@ -9109,7 +9253,7 @@ Status SoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<MLFloat16, MLFloat16, std::int64_t>(
     const Context& context,
@@ -9120,7 +9264,7 @@ Status SoftmaxCrossEntropyLossGrad<MLFloat16, MLFloat16, std::int64_t>(
       8, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLossGrad<BFloat16, BFloat16, std::int64_t>(
     const Context& context,
@@ -9162,7 +9306,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalization, line 28 of the entry
+    // ops.yaml: SkipLayerNormalization, line 27 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -9170,7 +9314,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalization, line 29 of the entry
+    // ops.yaml: SkipLayerNormalization, line 28 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -9208,28 +9352,28 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalization, line 17 of the entry
+    // ops.yaml: SkipLayerNormalization, line 16 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 18 of the entry
+    // ops.yaml: SkipLayerNormalization, line 17 of the entry
     TensorSpec{
         .name = "skip",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 19 of the entry
+    // ops.yaml: SkipLayerNormalization, line 18 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 20 of the entry
+    // ops.yaml: SkipLayerNormalization, line 19 of the entry
     TensorSpec{
         .name = "beta",
         .type_parameter = 0,
@@ -9237,7 +9381,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 21 of the entry
+    // ops.yaml: SkipLayerNormalization, line 20 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 0,
@@ -9248,14 +9392,14 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 4> kOutputs = {
-    // ops.yaml: SkipLayerNormalization, line 23 of the entry
+    // ops.yaml: SkipLayerNormalization, line 22 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalization, line 24 of the entry
+    // ops.yaml: SkipLayerNormalization, line 23 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
@@ -9263,7 +9407,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalization, line 25 of the entry
+    // ops.yaml: SkipLayerNormalization, line 24 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 0,
@@ -9271,7 +9415,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalization, line 26 of the entry
+    // ops.yaml: SkipLayerNormalization, line 25 of the entry
     TensorSpec{
         .name = "total",
         .type_parameter = 0,
@@ -9282,7 +9426,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -9291,7 +9435,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,

@@ -803,6 +803,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -813,6 +814,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -823,6 +825,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -833,6 +836,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -843,6 +847,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -853,6 +858,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -863,6 +869,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -873,6 +880,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1093,6 +1101,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1103,6 +1112,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1113,6 +1123,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1123,6 +1134,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1133,6 +1145,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1143,6 +1156,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1153,6 +1167,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1163,6 +1178,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1380,6 +1396,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1390,6 +1407,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1400,6 +1418,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1410,6 +1429,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1420,6 +1440,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1430,6 +1451,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1440,6 +1462,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1450,6 +1473,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1694,6 +1718,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1704,6 +1729,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1714,6 +1740,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1724,6 +1751,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1734,6 +1762,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1744,6 +1773,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1754,6 +1784,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1764,6 +1795,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1984,6 +2016,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1994,6 +2027,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2004,6 +2038,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2014,6 +2049,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2024,6 +2060,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2034,6 +2071,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2044,6 +2082,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2054,6 +2093,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2283,6 +2323,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2293,6 +2334,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2303,6 +2345,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2313,6 +2356,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2323,6 +2367,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2333,6 +2378,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2343,6 +2389,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2353,6 +2400,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2650,6 +2698,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2660,6 +2709,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2670,6 +2720,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2680,6 +2731,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2690,6 +2742,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2700,6 +2753,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2710,6 +2764,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2720,6 +2775,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2988,6 +3044,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2998,6 +3055,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3008,6 +3066,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3018,6 +3077,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3028,6 +3088,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3038,6 +3099,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3048,6 +3110,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3058,6 +3121,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3347,6 +3411,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3357,6 +3422,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3367,6 +3433,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3377,6 +3444,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3387,6 +3455,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3397,6 +3466,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3407,6 +3477,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3417,6 +3488,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3712,6 +3784,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3722,6 +3795,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3732,6 +3806,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3742,6 +3817,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3752,6 +3828,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3762,6 +3839,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3772,6 +3850,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3782,6 +3861,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4029,6 +4109,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4039,6 +4120,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4049,6 +4131,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4059,6 +4142,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4069,6 +4153,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4079,6 +4164,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4089,6 +4175,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4099,6 +4186,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4355,6 +4443,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4365,6 +4454,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4375,6 +4465,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4385,6 +4476,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4395,6 +4487,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4405,6 +4498,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4415,6 +4509,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4425,6 +4520,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4528,21 +4624,21 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 constexpr std::array<DimSpec, 0> kShape1 = {};
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: InPlaceAccumulatorV2, line 9 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 8 of the entry
     TensorSpec{
         .name = "accumulation_buffer",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: InPlaceAccumulatorV2, line 10 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 9 of the entry
     TensorSpec{
         .name = "value",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: InPlaceAccumulatorV2, line 11 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 10 of the entry
     TensorSpec{
         .name = "overwrite_flag",
         .fixed_type = DataType::kBool,
@@ -4553,14 +4649,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: InPlaceAccumulatorV2, line 13 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 12 of the entry
     TensorSpec{
         .name = "updated_flag",
         .fixed_type = DataType::kBool,
         .shape = kShape1,
         .shape_text = "[]",
     },
-    // ops.yaml: InPlaceAccumulatorV2, line 14 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 13 of the entry
     TensorSpec{
         .name = "accumulation_buffer_out",
         .type_parameter = 0,
@@ -4703,7 +4799,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
 constexpr std::array<DataType, 2> kTypes0 = {
     // T
     DataType::kFloat,
@@ -4711,7 +4807,7 @@ constexpr std::array<DataType, 2> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
 constexpr std::array<DataType, 2> kTypes1 = {
     // T
     DataType::kFloat,
@@ -4719,7 +4815,7 @@ constexpr std::array<DataType, 2> kTypes1 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
 constexpr std::array<DataType, 2> kTypes2 = {
     // T
     DataType::kFloat,
@@ -4727,7 +4823,7 @@ constexpr std::array<DataType, 2> kTypes2 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
 constexpr std::array<DataType, 2> kTypes3 = {
     // T
     DataType::kDouble,
@@ -4735,7 +4831,7 @@ constexpr std::array<DataType, 2> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
 constexpr std::array<DataType, 2> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -4743,7 +4839,7 @@ constexpr std::array<DataType, 2> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
 constexpr std::array<DataType, 2> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -4754,11 +4850,33 @@ constexpr std::array<DataType, 2> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 15,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
+        .line_offset = 15,
+    },
+    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_half",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4768,8 +4886,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "float_half",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4779,8 +4897,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes1,
+        .name = "float_bf16",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4790,8 +4908,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes1,
+        .name = "float_bf16",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4801,8 +4919,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_bf16",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4812,8 +4930,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_bf16",
-        .types = kTypes2,
+        .name = "double",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4823,8 +4941,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4834,8 +4952,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes3,
+        .name = "half",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -4845,8 +4963,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes4,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -4856,41 +4974,19 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes4,
+        .name = "bf16",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
         .line_offset = 20,
-    },
-    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes5,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &in_place_accumulator_v2_stub::kEntryLine,
-        .line_offset = 21,
     },
 };
 
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
 template <>
 Status InPlaceAccumulatorV2<float, float>(
     const Context& context,
@@ -4901,7 +4997,7 @@ Status InPlaceAccumulatorV2<float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
 template <>
 Status InPlaceAccumulatorV2<float, MLFloat16>(
     const Context& context,
@@ -4912,7 +5008,7 @@ Status InPlaceAccumulatorV2<float, MLFloat16>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
 template <>
 Status InPlaceAccumulatorV2<float, BFloat16>(
     const Context& context,
@@ -4923,7 +5019,7 @@ Status InPlaceAccumulatorV2<float, BFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
 template <>
 Status InPlaceAccumulatorV2<double, double>(
     const Context& context,
@@ -4934,7 +5030,7 @@ Status InPlaceAccumulatorV2<double, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
 template <>
 Status InPlaceAccumulatorV2<MLFloat16, MLFloat16>(
     const Context& context,
@@ -4945,7 +5041,7 @@ Status InPlaceAccumulatorV2<MLFloat16, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
 template <>
 Status InPlaceAccumulatorV2<BFloat16, BFloat16>(
     const Context& context,
@@ -5849,7 +5945,7 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 20 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -5857,7 +5953,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 22 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 21 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -5895,7 +5991,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5903,21 +5999,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -5927,7 +6023,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -5936,7 +6032,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 0,
@@ -5948,7 +6044,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6098,7 +6194,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -6108,7 +6204,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kDouble,
@@ -6118,7 +6214,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kMLFloat16,
@@ -6128,7 +6224,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kBFloat16,
@@ -6138,7 +6234,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -6148,7 +6244,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -6158,7 +6254,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kMLFloat16,
@@ -6168,7 +6264,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kBFloat16,
@@ -6178,7 +6274,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T1
     DataType::kMLFloat16,
@@ -6191,11 +6287,33 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6205,8 +6323,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6216,8 +6334,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6227,8 +6345,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6238,8 +6356,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6249,8 +6367,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6260,8 +6378,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6271,8 +6389,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6282,8 +6400,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6293,8 +6411,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6304,8 +6422,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6315,8 +6433,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6326,8 +6444,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6337,8 +6455,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6348,8 +6466,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6359,41 +6477,19 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, float, float>(
     const Context& context,
@@ -6404,7 +6500,7 @@ Status SimplifiedLayerNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<double, double, double>(
     const Context& context,
@@ -6415,7 +6511,7 @@ Status SimplifiedLayerNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -6426,7 +6522,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -6437,7 +6533,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
     const Context& context,
@@ -6448,7 +6544,7 @@ Status SimplifiedLayerNormalizationGrad<float, MLFloat16, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
     const Context& context,
@@ -6459,7 +6555,7 @@ Status SimplifiedLayerNormalizationGrad<float, BFloat16, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -6470,7 +6566,7 @@ Status SimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -6481,7 +6577,7 @@ Status SimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status SimplifiedLayerNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -6525,7 +6621,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6533,14 +6629,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6605,7 +6701,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6753,6 +6849,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6763,6 +6860,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6773,6 +6871,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6783,6 +6882,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6793,6 +6893,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6803,6 +6904,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6813,6 +6915,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6823,6 +6926,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,

@@ -337,6 +337,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -347,6 +348,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -357,6 +359,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -367,6 +370,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -377,6 +381,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -387,6 +392,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -397,6 +403,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -407,6 +414,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -641,6 +649,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -651,6 +660,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -661,6 +671,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -671,6 +682,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -681,6 +693,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -691,6 +704,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -701,6 +715,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -711,6 +726,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -956,6 +972,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -966,6 +983,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -976,6 +994,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -986,6 +1005,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -996,6 +1016,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1006,6 +1027,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1016,6 +1038,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1026,6 +1049,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1269,6 +1293,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1279,6 +1304,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1289,6 +1315,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1299,6 +1326,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1309,6 +1337,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1319,6 +1348,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1329,6 +1359,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1339,6 +1370,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1570,6 +1602,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1580,6 +1613,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1590,6 +1624,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1600,6 +1635,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1610,6 +1646,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1620,6 +1657,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1630,6 +1668,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1640,6 +1679,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1859,6 +1899,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1869,6 +1910,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -1879,6 +1921,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1889,6 +1932,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -1899,6 +1943,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1909,6 +1954,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -1919,6 +1965,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -1929,6 +1976,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2146,6 +2194,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2156,6 +2205,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2166,6 +2216,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2176,6 +2227,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2186,6 +2238,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2196,6 +2249,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2206,6 +2260,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2216,6 +2271,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2433,6 +2489,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2443,6 +2500,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2453,6 +2511,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2463,6 +2522,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2473,6 +2533,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2483,6 +2544,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2493,6 +2555,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2503,6 +2566,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2720,6 +2784,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2730,6 +2795,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -2740,6 +2806,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2750,6 +2817,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -2760,6 +2828,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2770,6 +2839,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -2780,6 +2850,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -2790,6 +2861,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3019,6 +3091,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3029,6 +3102,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3039,6 +3113,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3049,6 +3124,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3059,6 +3135,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3069,6 +3146,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3079,6 +3157,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3089,6 +3168,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3321,6 +3401,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3331,6 +3412,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3341,6 +3423,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3351,6 +3434,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3361,6 +3445,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3371,6 +3456,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3381,6 +3467,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3391,6 +3478,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3611,6 +3699,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3621,6 +3710,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3631,6 +3721,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3641,6 +3732,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3651,6 +3743,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3661,6 +3754,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3671,6 +3765,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3681,6 +3776,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -3944,6 +4040,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3954,6 +4051,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -3964,6 +4062,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3974,6 +4073,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -3984,6 +4084,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -3994,6 +4095,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4004,6 +4106,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4014,6 +4117,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4278,6 +4382,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4288,6 +4393,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4298,6 +4404,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4308,6 +4415,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4318,6 +4426,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4328,6 +4437,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4338,6 +4448,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4348,6 +4459,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4612,6 +4724,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4622,6 +4735,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4632,6 +4746,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4642,6 +4757,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4652,6 +4768,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4662,6 +4779,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4672,6 +4790,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4682,6 +4801,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4926,6 +5046,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4936,6 +5057,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -4946,6 +5068,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4956,6 +5079,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -4966,6 +5090,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4976,6 +5101,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -4986,6 +5112,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -4996,6 +5123,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5320,6 +5448,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5330,6 +5459,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5340,6 +5470,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5350,6 +5481,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5360,6 +5492,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5370,6 +5503,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5380,6 +5514,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5390,6 +5525,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5638,6 +5774,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5648,6 +5785,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -5658,6 +5796,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5668,6 +5807,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -5678,6 +5818,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5688,6 +5829,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -5698,6 +5840,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -5708,6 +5851,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6584,7 +6728,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: ReduceSum, line 12 of the entry
+    // ops.yaml: ReduceSum, line 11 of the entry
     SymbolSpec{
         .name = "B",
         .is_list = true,
@@ -6592,14 +6736,14 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: ReduceSum, line 14 of the entry
+    // ops.yaml: ReduceSum, line 13 of the entry
     SymbolSpec{
         .name = "F",
         .is_list = true,
         .min_length = 0,
         .max_length = 7,
     },
-    // ops.yaml: ReduceSum, line 13 of the entry
+    // ops.yaml: ReduceSum, line 12 of the entry
     SymbolSpec{
         .name = "A",
     },
@@ -6664,7 +6808,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -6809,6 +6953,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6819,6 +6964,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "float",
         .types = kTypes0,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 28,
@@ -6829,6 +6975,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6839,6 +6986,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "double",
         .types = kTypes1,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 29,
@@ -6849,6 +6997,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6859,6 +7008,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "half",
         .types = kTypes2,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 30,
@@ -6869,6 +7019,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6879,6 +7030,7 @@ constinit const std::array<Row, 8> kRows = {
         .name = "bf16",
         .types = kTypes3,
         .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &conv_stub::kEntryLine,
         .line_offset = 31,
@@ -6957,15 +7109,15 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 18 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: MeanVarianceNormalization, line 21 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 20 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6999,7 +7151,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7007,21 +7159,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 15 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "std_dev",
         .type_parameter = 0,
@@ -7031,7 +7183,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 17 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7043,7 +7195,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -7390,23 +7542,23 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 4> kSymbols = {
-    // ops.yaml: GroupNormalization, line 21 of the entry
+    // ops.yaml: GroupNormalization, line 20 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: GroupNormalization, line 22 of the entry
+    // ops.yaml: GroupNormalization, line 21 of the entry
     SymbolSpec{
         .name = "C",
         .multiple_of = 0,
     },
-    // ops.yaml: GroupNormalization, line 24 of the entry
+    // ops.yaml: GroupNormalization, line 23 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 5,
     },
-    // ops.yaml: GroupNormalization, line 23 of the entry
+    // ops.yaml: GroupNormalization, line 22 of the entry
     SymbolSpec{
         .name = "G",
         .given_by = 0,
@@ -7450,7 +7602,7 @@ constexpr std::array<DimSpec, 2> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7458,28 +7610,28 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GroupNormalizationGrad, line 18 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "scale",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 2,
         .shape = kShape2,
         .shape_text = "[N, G]",
     },
-    // ops.yaml: GroupNormalizationGrad, line 21 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "inv_std",
         .type_parameter = 2,
@@ -7489,7 +7641,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: GroupNormalizationGrad, line 23 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 22 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7499,7 +7651,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 23 of the entry
     TensorSpec{
         .name = "dScale",
         .type_parameter = 1,
@@ -7508,7 +7660,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[C]",
         .gradient_of = "scale",
     },
-    // ops.yaml: GroupNormalizationGrad, line 25 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 24 of the entry
     TensorSpec{
         .name = "dBias",
         .type_parameter = 1,
@@ -7520,7 +7672,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: GroupNormalizationGrad, line 28 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
     AttributeSpec{
         .name = "num_groups",
         .kind = AttributeKind::kInt,
@@ -7766,7 +7918,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -7776,7 +7928,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -7786,7 +7938,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -7796,7 +7948,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -7806,7 +7958,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -7816,7 +7968,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kBFloat16,
@@ -7826,7 +7978,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kMLFloat16,
@@ -7836,7 +7988,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -7846,7 +7998,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kFloat,
@@ -7859,11 +8011,33 @@ constexpr std::array<DataType, 3> kTypes8 = {
 }  // namespace
 
 constinit const std::array<Row, 18> kRows = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &layer_normalization_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: LayerNormalization, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7873,8 +8047,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "float",
-        .types = kTypes0,
+        .name = "double",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7884,8 +8058,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7895,8 +8069,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "double",
-        .types = kTypes1,
+        .name = "half",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7906,8 +8080,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7917,8 +8091,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
-        .types = kTypes2,
+        .name = "bf16",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7928,8 +8102,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7939,8 +8113,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 31 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
-        .types = kTypes3,
+        .name = "half_float",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7950,8 +8124,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7961,8 +8135,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float",
-        .types = kTypes4,
+        .name = "bf16_float",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7972,8 +8146,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7983,8 +8157,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float",
-        .types = kTypes5,
+        .name = "half_float_stats",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7994,8 +8168,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8005,8 +8179,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_float_stats",
-        .types = kTypes6,
+        .name = "bf16_float_stats",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8016,8 +8190,8 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8027,41 +8201,19 @@ constinit const std::array<Row, 18> kRows = {
     // ops.yaml: LayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_float_stats",
-        .types = kTypes7,
+        .name = "float_half",
+        .types = kTypes8,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &layer_normalization_stub::kEntryLine,
         .line_offset = 34,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
-    },
-    // ops.yaml: LayerNormalization, line 36 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_half",
-        .types = kTypes8,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &layer_normalization_stub::kEntryLine,
-        .line_offset = 35,
     },
 };
 
 }  // namespace generated::group_normalization_grad_stub
 
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 Status GroupNormalizationGrad<float, float, float>(
     const Context& context,
@@ -8072,7 +8224,7 @@ Status GroupNormalizationGrad<float, float, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 Status GroupNormalizationGrad<double, double, double>(
     const Context& context,
@@ -8083,7 +8235,7 @@ Status GroupNormalizationGrad<double, double, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
     const Context& context,
@@ -8094,7 +8246,7 @@ Status GroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, BFloat16, BFloat16>(
     const Context& context,
@@ -8105,7 +8257,7 @@ Status GroupNormalizationGrad<BFloat16, BFloat16, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, float, float>(
     const Context& context,
@@ -8116,7 +8268,7 @@ Status GroupNormalizationGrad<MLFloat16, float, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, float, float>(
     const Context& context,
@@ -8127,7 +8279,7 @@ Status GroupNormalizationGrad<BFloat16, float, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 Status GroupNormalizationGrad<MLFloat16, MLFloat16, float>(
     const Context& context,
@@ -8138,7 +8290,7 @@ Status GroupNormalizationGrad<MLFloat16, MLFloat16, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 Status GroupNormalizationGrad<BFloat16, BFloat16, float>(
     const Context& context,
@@ -8149,7 +8301,7 @@ Status GroupNormalizationGrad<BFloat16, BFloat16, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 Status GroupNormalizationGrad<float, MLFloat16, float>(
     const Context& context,

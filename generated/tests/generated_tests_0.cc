@@ -1799,7 +1799,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Softmax, line 25 of the entry
+// ops.yaml: Softmax, line 24 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -1815,7 +1815,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Softmax, line 26 of the entry
+// ops.yaml: Softmax, line 25 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -1831,7 +1831,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Softmax, line 27 of the entry
+// ops.yaml: Softmax, line 26 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "long",
@@ -1847,7 +1847,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Softmax, line 28 of the entry
+// ops.yaml: Softmax, line 27 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes3 = {
     .axis = 1,
 };
@@ -1869,7 +1869,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Softmax, line 29 of the entry
+// ops.yaml: Softmax, line 28 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes4 = {
     .axis = -3,
 };
@@ -1891,7 +1891,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Softmax, line 30 of the entry
+// ops.yaml: Softmax, line 29 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes5 = {
     .axis = 0,
 };
@@ -1913,7 +1913,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Softmax, line 31 of the entry
+// ops.yaml: Softmax, line 30 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes6 = {
     .axis = 1,
     .coerced = true,
@@ -1937,7 +1937,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Softmax, line 32 of the entry
+// ops.yaml: Softmax, line 31 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes7 = {
     .axis = 1,
 };
@@ -1959,7 +1959,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Softmax, line 33 of the entry
+// ops.yaml: Softmax, line 32 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes8 = {
     .axis = 1,
     .coerced = true,
@@ -1983,7 +1983,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Softmax, line 34 of the entry
+// ops.yaml: Softmax, line 33 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "one_element",
@@ -1999,7 +1999,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Softmax, line 35 of the entry
+// ops.yaml: Softmax, line 34 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "no_rows",
@@ -2015,7 +2015,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Softmax, line 36 of the entry
+// ops.yaml: Softmax, line 35 of the entry
 const ::gradsmith::SoftmaxAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_rows",
@@ -2077,9 +2077,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Softmax, line 21 of the entry
+    // ops.yaml: Softmax, line 20 of the entry
     {"axis", -1},
-    // ops.yaml: Softmax, line 22 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     {"coerced", false},
 };
 
@@ -2169,7 +2169,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceL1GradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2186,7 +2186,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceL1GradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2203,7 +2203,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceL1GradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -2226,7 +2226,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceL1GradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2249,7 +2249,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceL1GradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2298,7 +2298,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -2391,7 +2391,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceL2Attributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2407,7 +2407,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceL2Attributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2423,7 +2423,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceL2Attributes kAttributes2 = {
     .axis = 1,
 };
@@ -2445,7 +2445,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceL2Attributes kAttributes3 = {
     .axis = 0,
 };
@@ -2467,7 +2467,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceL2Attributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2515,7 +2515,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -2598,7 +2598,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceLogSumExpAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2614,7 +2614,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceLogSumExpAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2630,7 +2630,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceLogSumExpAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -2652,7 +2652,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceLogSumExpAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2674,7 +2674,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceLogSumExpAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2722,7 +2722,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 

@@ -3590,7 +3590,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxGrad, line 21 of the entry
+// ops.yaml: SoftmaxGrad, line 20 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3607,7 +3607,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxGrad, line 22 of the entry
+// ops.yaml: SoftmaxGrad, line 21 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3624,7 +3624,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxGrad, line 23 of the entry
+// ops.yaml: SoftmaxGrad, line 22 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "long",
@@ -3641,7 +3641,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxGrad, line 24 of the entry
+// ops.yaml: SoftmaxGrad, line 23 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes3 = {
     .axis = 1,
 };
@@ -3664,7 +3664,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxGrad, line 25 of the entry
+// ops.yaml: SoftmaxGrad, line 24 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes4 = {
     .axis = -3,
 };
@@ -3687,7 +3687,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxGrad, line 26 of the entry
+// ops.yaml: SoftmaxGrad, line 25 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes5 = {
     .axis = 0,
 };
@@ -3710,7 +3710,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxGrad, line 27 of the entry
+// ops.yaml: SoftmaxGrad, line 26 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes6 = {
     .axis = 1,
     .coerced = true,
@@ -3735,7 +3735,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxGrad, line 28 of the entry
+// ops.yaml: SoftmaxGrad, line 27 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes7 = {
     .axis = 1,
 };
@@ -3758,7 +3758,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: SoftmaxGrad, line 29 of the entry
+// ops.yaml: SoftmaxGrad, line 28 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes8 = {
     .axis = 1,
     .coerced = true,
@@ -3783,7 +3783,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: SoftmaxGrad, line 30 of the entry
+// ops.yaml: SoftmaxGrad, line 29 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "broadcast_gradient",
@@ -3800,7 +3800,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: SoftmaxGrad, line 31 of the entry
+// ops.yaml: SoftmaxGrad, line 30 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "one_element",
@@ -3817,7 +3817,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: SoftmaxGrad, line 32 of the entry
+// ops.yaml: SoftmaxGrad, line 31 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "no_rows",
@@ -3834,7 +3834,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: SoftmaxGrad, line 33 of the entry
+// ops.yaml: SoftmaxGrad, line 32 of the entry
 const ::gradsmith::SoftmaxGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_rows",
@@ -3899,9 +3899,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxGrad, line 17 of the entry
+    // ops.yaml: SoftmaxGrad, line 16 of the entry
     {"axis", -1},
-    // ops.yaml: SoftmaxGrad, line 18 of the entry
+    // ops.yaml: SoftmaxGrad, line 17 of the entry
     {"coerced", false},
 };
 
@@ -3997,7 +3997,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4017,7 +4017,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4037,7 +4037,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -4063,7 +4063,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4089,7 +4089,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -4115,7 +4115,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -4135,7 +4135,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 44 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::LayerNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -4173,23 +4173,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4201,9 +4201,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     {"epsilon", 1e-05},
 };
 
@@ -4320,7 +4320,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4341,7 +4341,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4368,7 +4368,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4395,7 +4395,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4416,7 +4416,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4437,7 +4437,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4474,21 +4474,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     {"float_int64", &Run<float, float, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int32", &Run<float, float, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"double_int64", &Run<double, double, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int32", &Run<double, double, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"half_int64", &Run<float, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int32", &Run<float, MLFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
 };
 
@@ -4677,7 +4677,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LpNormalization, line 19 of the entry
+// ops.yaml: LpNormalization, line 18 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4694,7 +4694,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LpNormalization, line 20 of the entry
+// ops.yaml: LpNormalization, line 19 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes1 = {
     .p = 1,
 };
@@ -4717,7 +4717,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LpNormalization, line 21 of the entry
+// ops.yaml: LpNormalization, line 20 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes2 = {
     .axis = 1,
     .p = 1,
@@ -4742,7 +4742,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LpNormalization, line 22 of the entry
+// ops.yaml: LpNormalization, line 21 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4765,7 +4765,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LpNormalization, line 23 of the entry
+// ops.yaml: LpNormalization, line 22 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4814,9 +4814,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 14 of the entry
     {"axis", -1},
-    // ops.yaml: LpNormalization, line 16 of the entry
+    // ops.yaml: LpNormalization, line 15 of the entry
     {"p", 2},
 };
 
@@ -4949,7 +4949,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GroupNormalization, line 30 of the entry
+// ops.yaml: GroupNormalization, line 29 of the entry
 const ::gradsmith::GroupNormalizationAttributes kAttributes0 = {
     .num_groups = 2,
 };
@@ -4975,7 +4975,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GroupNormalization, line 31 of the entry
+// ops.yaml: GroupNormalization, line 30 of the entry
 const ::gradsmith::GroupNormalizationAttributes kAttributes1 = {
     .num_groups = 4,
 };
@@ -5001,7 +5001,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GroupNormalization, line 32 of the entry
+// ops.yaml: GroupNormalization, line 31 of the entry
 const ::gradsmith::GroupNormalizationAttributes kAttributes2 = {
     .num_groups = 4,
 };
@@ -5027,7 +5027,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GroupNormalization, line 33 of the entry
+// ops.yaml: GroupNormalization, line 32 of the entry
 const ::gradsmith::GroupNormalizationAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_group",
@@ -5047,7 +5047,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GroupNormalization, line 34 of the entry
+// ops.yaml: GroupNormalization, line 33 of the entry
 const ::gradsmith::GroupNormalizationAttributes kAttributes4 = {
     .num_groups = 2,
 };
@@ -5087,23 +5087,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -5115,9 +5115,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: GroupNormalization, line 26 of the entry
+    // ops.yaml: GroupNormalization, line 25 of the entry
     {"num_groups", 1},
-    // ops.yaml: GroupNormalization, line 27 of the entry
+    // ops.yaml: GroupNormalization, line 26 of the entry
     {"epsilon", 1e-05},
 };
 

@@ -138,7 +138,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: BatchNormalization, line 37 of the entry
+// ops.yaml: BatchNormalization, line 38 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
@@ -168,7 +168,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: BatchNormalization, line 38 of the entry
+// ops.yaml: BatchNormalization, line 39 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
@@ -192,7 +192,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: BatchNormalization, line 39 of the entry
+// ops.yaml: BatchNormalization, line 40 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
@@ -216,7 +216,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: BatchNormalization, line 40 of the entry
+// ops.yaml: BatchNormalization, line 41 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -240,7 +240,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: BatchNormalization, line 41 of the entry
+// ops.yaml: BatchNormalization, line 42 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
@@ -264,7 +264,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: BatchNormalization, line 42 of the entry
+// ops.yaml: BatchNormalization, line 43 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
@@ -294,7 +294,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: BatchNormalization, line 43 of the entry
+// ops.yaml: BatchNormalization, line 44 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
@@ -318,7 +318,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: BatchNormalization, line 44 of the entry
+// ops.yaml: BatchNormalization, line 45 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
@@ -342,7 +342,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: BatchNormalization, line 45 of the entry
+// ops.yaml: BatchNormalization, line 46 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
@@ -366,7 +366,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: BatchNormalization, line 46 of the entry
+// ops.yaml: BatchNormalization, line 47 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
@@ -390,7 +390,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: BatchNormalization, line 47 of the entry
+// ops.yaml: BatchNormalization, line 48 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
@@ -414,7 +414,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: BatchNormalization, line 48 of the entry
+// ops.yaml: BatchNormalization, line 49 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
@@ -438,7 +438,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: BatchNormalization, line 49 of the entry
+// ops.yaml: BatchNormalization, line 50 of the entry
 const ::gradsmith::BatchNormalizationAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
@@ -492,21 +492,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 29 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 30 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: BatchNormalization, line 31 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: BatchNormalization, line 32 of the entry
-    {"half_float_params", &Run<MLFloat16, float, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: BatchNormalization, line 33 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half_float_params", &Run<MLFloat16, float, float>},
     // ops.yaml: BatchNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: BatchNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 36 of the entry
     {"bf16_float_params", &Run<BFloat16, float, float>},
 };
 
@@ -518,9 +518,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    {"epsilon", 1e-05},
     // ops.yaml: BatchNormalization, line 26 of the entry
+    {"epsilon", 1e-05},
+    // ops.yaml: BatchNormalization, line 27 of the entry
     {"momentum", 0.9},
 };
 
@@ -578,7 +578,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: BatchNormalization, line 37 of the entry
+// ops.yaml: BatchNormalization, line 38 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
@@ -606,7 +606,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: BatchNormalization, line 38 of the entry
+// ops.yaml: BatchNormalization, line 39 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
@@ -628,7 +628,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: BatchNormalization, line 39 of the entry
+// ops.yaml: BatchNormalization, line 40 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
@@ -650,7 +650,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: BatchNormalization, line 40 of the entry
+// ops.yaml: BatchNormalization, line 41 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -672,7 +672,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: BatchNormalization, line 41 of the entry
+// ops.yaml: BatchNormalization, line 42 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
@@ -694,7 +694,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: BatchNormalization, line 42 of the entry
+// ops.yaml: BatchNormalization, line 43 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
@@ -722,7 +722,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: BatchNormalization, line 43 of the entry
+// ops.yaml: BatchNormalization, line 44 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
@@ -744,7 +744,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: BatchNormalization, line 44 of the entry
+// ops.yaml: BatchNormalization, line 45 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
@@ -766,7 +766,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: BatchNormalization, line 45 of the entry
+// ops.yaml: BatchNormalization, line 46 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
@@ -788,7 +788,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: BatchNormalization, line 46 of the entry
+// ops.yaml: BatchNormalization, line 47 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
@@ -810,7 +810,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: BatchNormalization, line 47 of the entry
+// ops.yaml: BatchNormalization, line 48 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
@@ -832,7 +832,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: BatchNormalization, line 48 of the entry
+// ops.yaml: BatchNormalization, line 49 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
@@ -854,7 +854,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: BatchNormalization, line 49 of the entry
+// ops.yaml: BatchNormalization, line 50 of the entry
 const ::gradsmith::BatchNormalizationGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
@@ -906,21 +906,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 29 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 30 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: BatchNormalization, line 31 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: BatchNormalization, line 32 of the entry
-    {"half_float_params", &Run<MLFloat16, float, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: BatchNormalization, line 33 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half_float_params", &Run<MLFloat16, float, float>},
     // ops.yaml: BatchNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: BatchNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 36 of the entry
     {"bf16_float_params", &Run<BFloat16, float, float>},
 };
 
@@ -932,7 +932,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: BatchNormalizationGrad, line 21 of the entry
+    // ops.yaml: BatchNormalizationGrad, line 22 of the entry
     {"epsilon", 1e-05},
 };
 
@@ -992,7 +992,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: BatchNormalization, line 37 of the entry
+// ops.yaml: BatchNormalization, line 38 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
@@ -1021,7 +1021,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: BatchNormalization, line 38 of the entry
+// ops.yaml: BatchNormalization, line 39 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
@@ -1044,7 +1044,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: BatchNormalization, line 39 of the entry
+// ops.yaml: BatchNormalization, line 40 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
@@ -1067,7 +1067,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: BatchNormalization, line 40 of the entry
+// ops.yaml: BatchNormalization, line 41 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -1090,7 +1090,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: BatchNormalization, line 41 of the entry
+// ops.yaml: BatchNormalization, line 42 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
@@ -1113,7 +1113,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: BatchNormalization, line 42 of the entry
+// ops.yaml: BatchNormalization, line 43 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
@@ -1142,7 +1142,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: BatchNormalization, line 43 of the entry
+// ops.yaml: BatchNormalization, line 44 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
@@ -1165,7 +1165,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: BatchNormalization, line 44 of the entry
+// ops.yaml: BatchNormalization, line 45 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
@@ -1188,7 +1188,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: BatchNormalization, line 45 of the entry
+// ops.yaml: BatchNormalization, line 46 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
@@ -1211,7 +1211,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: BatchNormalization, line 46 of the entry
+// ops.yaml: BatchNormalization, line 47 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
@@ -1234,7 +1234,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: BatchNormalization, line 47 of the entry
+// ops.yaml: BatchNormalization, line 48 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
@@ -1257,7 +1257,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: BatchNormalization, line 48 of the entry
+// ops.yaml: BatchNormalization, line 49 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
@@ -1280,7 +1280,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: BatchNormalization, line 49 of the entry
+// ops.yaml: BatchNormalization, line 50 of the entry
 const ::gradsmith::BatchNormalizationReluGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
@@ -1333,21 +1333,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 29 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 30 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: BatchNormalization, line 31 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: BatchNormalization, line 32 of the entry
-    {"half_float_params", &Run<MLFloat16, float, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: BatchNormalization, line 33 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half_float_params", &Run<MLFloat16, float, float>},
     // ops.yaml: BatchNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: BatchNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 36 of the entry
     {"bf16_float_params", &Run<BFloat16, float, float>},
 };
 
@@ -1359,7 +1359,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: BatchNormalizationReluGrad, line 21 of the entry
+    // ops.yaml: BatchNormalizationReluGrad, line 22 of the entry
     {"epsilon", 1e-05},
 };
 
@@ -4040,7 +4040,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxGrad, line 21 of the entry
+// ops.yaml: SoftmaxGrad, line 20 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4057,7 +4057,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxGrad, line 22 of the entry
+// ops.yaml: SoftmaxGrad, line 21 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4074,7 +4074,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxGrad, line 23 of the entry
+// ops.yaml: SoftmaxGrad, line 22 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "long",
@@ -4091,7 +4091,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxGrad, line 24 of the entry
+// ops.yaml: SoftmaxGrad, line 23 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes3 = {
     .axis = 1,
 };
@@ -4114,7 +4114,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxGrad, line 25 of the entry
+// ops.yaml: SoftmaxGrad, line 24 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes4 = {
     .axis = -3,
 };
@@ -4137,7 +4137,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxGrad, line 26 of the entry
+// ops.yaml: SoftmaxGrad, line 25 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes5 = {
     .axis = 0,
 };
@@ -4160,7 +4160,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxGrad, line 27 of the entry
+// ops.yaml: SoftmaxGrad, line 26 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes6 = {
     .axis = 1,
     .coerced = true,
@@ -4185,7 +4185,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxGrad, line 28 of the entry
+// ops.yaml: SoftmaxGrad, line 27 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes7 = {
     .axis = 1,
 };
@@ -4208,7 +4208,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: SoftmaxGrad, line 29 of the entry
+// ops.yaml: SoftmaxGrad, line 28 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes8 = {
     .axis = 1,
     .coerced = true,
@@ -4233,7 +4233,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: SoftmaxGrad, line 30 of the entry
+// ops.yaml: SoftmaxGrad, line 29 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "broadcast_gradient",
@@ -4250,7 +4250,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: SoftmaxGrad, line 31 of the entry
+// ops.yaml: SoftmaxGrad, line 30 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "one_element",
@@ -4267,7 +4267,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: SoftmaxGrad, line 32 of the entry
+// ops.yaml: SoftmaxGrad, line 31 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "no_rows",
@@ -4284,7 +4284,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: SoftmaxGrad, line 33 of the entry
+// ops.yaml: SoftmaxGrad, line 32 of the entry
 const ::gradsmith::LogSoftmaxGradAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_rows",
@@ -4349,9 +4349,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxGrad, line 17 of the entry
+    // ops.yaml: SoftmaxGrad, line 16 of the entry
     {"axis", -1},
-    // ops.yaml: SoftmaxGrad, line 18 of the entry
+    // ops.yaml: SoftmaxGrad, line 17 of the entry
     {"coerced", false},
 };
 
@@ -4440,7 +4440,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceMeanAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4456,7 +4456,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceMeanAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4472,7 +4472,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceMeanAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -4494,7 +4494,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceMeanAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4516,7 +4516,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceMeanAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4564,7 +4564,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -4643,7 +4643,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceL1Attributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4659,7 +4659,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceL1Attributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4675,7 +4675,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceL1Attributes kAttributes2 = {
     .axis = 1,
 };
@@ -4697,7 +4697,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceL1Attributes kAttributes3 = {
     .axis = 0,
 };
@@ -4719,7 +4719,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceL1Attributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4767,7 +4767,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -4858,7 +4858,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4879,7 +4879,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
     .reduction = ::gradsmith::LossReduction::sum,
 };
@@ -4906,7 +4906,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4933,7 +4933,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4960,7 +4960,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "pixels",
@@ -4981,7 +4981,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -5002,7 +5002,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -5023,7 +5023,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -5064,17 +5064,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
     {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
 };
 
@@ -5086,7 +5086,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     {"reduction", "mean"},
 };
 

@@ -1923,7 +1923,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: Softmax, line 25 of the entry
+// ops.yaml: Softmax, line 24 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -1939,7 +1939,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: Softmax, line 26 of the entry
+// ops.yaml: Softmax, line 25 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -1955,7 +1955,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: Softmax, line 27 of the entry
+// ops.yaml: Softmax, line 26 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "long",
@@ -1971,7 +1971,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: Softmax, line 28 of the entry
+// ops.yaml: Softmax, line 27 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes3 = {
     .axis = 1,
 };
@@ -1993,7 +1993,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: Softmax, line 29 of the entry
+// ops.yaml: Softmax, line 28 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes4 = {
     .axis = -3,
 };
@@ -2015,7 +2015,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: Softmax, line 30 of the entry
+// ops.yaml: Softmax, line 29 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes5 = {
     .axis = 0,
 };
@@ -2037,7 +2037,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: Softmax, line 31 of the entry
+// ops.yaml: Softmax, line 30 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes6 = {
     .axis = 1,
     .coerced = true,
@@ -2061,7 +2061,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: Softmax, line 32 of the entry
+// ops.yaml: Softmax, line 31 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes7 = {
     .axis = 1,
 };
@@ -2083,7 +2083,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: Softmax, line 33 of the entry
+// ops.yaml: Softmax, line 32 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes8 = {
     .axis = 1,
     .coerced = true,
@@ -2107,7 +2107,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: Softmax, line 34 of the entry
+// ops.yaml: Softmax, line 33 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "one_element",
@@ -2123,7 +2123,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: Softmax, line 35 of the entry
+// ops.yaml: Softmax, line 34 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "no_rows",
@@ -2139,7 +2139,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: Softmax, line 36 of the entry
+// ops.yaml: Softmax, line 35 of the entry
 const ::gradsmith::LogSoftmaxAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_rows",
@@ -2201,9 +2201,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: Softmax, line 21 of the entry
+    // ops.yaml: Softmax, line 20 of the entry
     {"axis", -1},
-    // ops.yaml: Softmax, line 22 of the entry
+    // ops.yaml: Softmax, line 21 of the entry
     {"coerced", false},
 };
 
@@ -2297,7 +2297,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2315,7 +2315,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2333,7 +2333,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -2357,7 +2357,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2381,7 +2381,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceLogSumExpGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2431,7 +2431,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -2553,7 +2553,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LpNormalization, line 19 of the entry
+// ops.yaml: LpNormalization, line 18 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2569,7 +2569,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LpNormalization, line 20 of the entry
+// ops.yaml: LpNormalization, line 19 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes1 = {
     .p = 1,
 };
@@ -2591,7 +2591,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LpNormalization, line 21 of the entry
+// ops.yaml: LpNormalization, line 20 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes2 = {
     .axis = 1,
     .p = 1,
@@ -2615,7 +2615,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LpNormalization, line 22 of the entry
+// ops.yaml: LpNormalization, line 21 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2637,7 +2637,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LpNormalization, line 23 of the entry
+// ops.yaml: LpNormalization, line 22 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2685,9 +2685,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 14 of the entry
     {"axis", -1},
-    // ops.yaml: LpNormalization, line 16 of the entry
+    // ops.yaml: LpNormalization, line 15 of the entry
     {"p", 2},
 };
 
@@ -2796,7 +2796,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: InstanceNormalization, line 28 of the entry
+// ops.yaml: InstanceNormalization, line 27 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -2818,7 +2818,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: InstanceNormalization, line 29 of the entry
+// ops.yaml: InstanceNormalization, line 28 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "vectors",
@@ -2840,7 +2840,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: InstanceNormalization, line 30 of the entry
+// ops.yaml: InstanceNormalization, line 29 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "strided_memory",
@@ -2862,7 +2862,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: InstanceNormalization, line 31 of the entry
+// ops.yaml: InstanceNormalization, line 30 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "channels_last",
@@ -2884,7 +2884,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: InstanceNormalization, line 32 of the entry
+// ops.yaml: InstanceNormalization, line 31 of the entry
 const ::gradsmith::InstanceNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_images",
@@ -2920,23 +2920,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 

@@ -3062,7 +3062,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3084,7 +3084,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3106,7 +3106,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3134,7 +3134,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3162,7 +3162,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3190,7 +3190,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3212,7 +3212,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 44 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::LayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3252,23 +3252,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<float, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<float, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3280,7 +3280,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalizationGrad, line 27 of the entry
+    // ops.yaml: LayerNormalizationGrad, line 26 of the entry
     {"axis", -1},
 };
 
@@ -3400,7 +3400,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3418,7 +3418,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3436,7 +3436,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3460,7 +3460,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3484,7 +3484,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceL2GradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -3534,7 +3534,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -3643,7 +3643,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -3662,7 +3662,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -3689,7 +3689,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -3716,7 +3716,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -3741,7 +3741,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -3766,7 +3766,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -3785,7 +3785,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -3804,7 +3804,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 45 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -3843,25 +3843,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int32", &Run<double, std::int32_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int32", &Run<MLFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, std::int64_t, BFloat16>},
 };
 
@@ -3873,7 +3873,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     {"reduction", "mean"},
 };
 
@@ -4057,7 +4057,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 29 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4079,7 +4079,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalizationGrad, line 31 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -4133,7 +4133,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
     {"axis", -1},
 };
 
@@ -4253,7 +4253,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+// ops.yaml: MeanVarianceNormalization, line 25 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -4271,7 +4271,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes1 = {
     .epsilon = 0.25,
 };
@@ -4295,7 +4295,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 28 of the entry
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
 const ::gradsmith::MeanVarianceNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "no_channels",
@@ -4341,7 +4341,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
     {"epsilon", 1e-09},
 };
 
@@ -4448,7 +4448,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: InstanceNormalization, line 28 of the entry
+// ops.yaml: InstanceNormalization, line 27 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -4468,7 +4468,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: InstanceNormalization, line 29 of the entry
+// ops.yaml: InstanceNormalization, line 28 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "vectors",
@@ -4488,7 +4488,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: InstanceNormalization, line 30 of the entry
+// ops.yaml: InstanceNormalization, line 29 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "strided_memory",
@@ -4508,7 +4508,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: InstanceNormalization, line 31 of the entry
+// ops.yaml: InstanceNormalization, line 30 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "channels_last",
@@ -4528,7 +4528,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: InstanceNormalization, line 32 of the entry
+// ops.yaml: InstanceNormalization, line 31 of the entry
 const ::gradsmith::InstanceNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_images",
@@ -4562,23 +4562,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4590,7 +4590,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: InstanceNormalization, line 25 of the entry
+    // ops.yaml: InstanceNormalization, line 24 of the entry
     {"epsilon", 1e-05},
 };
 

@@ -815,7 +815,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: BatchNormalization, line 37 of the entry
+// ops.yaml: BatchNormalization, line 38 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes0 = {
     .epsilon = 0.25,
 };
@@ -845,7 +845,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: BatchNormalization, line 38 of the entry
+// ops.yaml: BatchNormalization, line 39 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "no_axis",
@@ -869,7 +869,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: BatchNormalization, line 39 of the entry
+// ops.yaml: BatchNormalization, line 40 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "one_axis",
@@ -893,7 +893,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: BatchNormalization, line 40 of the entry
+// ops.yaml: BatchNormalization, line 41 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "three_axes",
@@ -917,7 +917,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: BatchNormalization, line 41 of the entry
+// ops.yaml: BatchNormalization, line 42 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "uneven_count",
@@ -941,7 +941,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: BatchNormalization, line 42 of the entry
+// ops.yaml: BatchNormalization, line 43 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes5 = {
     .epsilon = 0.001,
 };
@@ -971,7 +971,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: BatchNormalization, line 43 of the entry
+// ops.yaml: BatchNormalization, line 44 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "channels_last",
@@ -995,7 +995,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: BatchNormalization, line 44 of the entry
+// ops.yaml: BatchNormalization, line 45 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "strided_memory",
@@ -1019,7 +1019,7 @@ const Case kCase7 = {
     .typed_attributes = &kAttributes7,
 };
 
-// ops.yaml: BatchNormalization, line 45 of the entry
+// ops.yaml: BatchNormalization, line 46 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes8 = {};
 const Case kCase8 = {
     .name = "broadcast_gradient",
@@ -1043,7 +1043,7 @@ const Case kCase8 = {
     .typed_attributes = &kAttributes8,
 };
 
-// ops.yaml: BatchNormalization, line 46 of the entry
+// ops.yaml: BatchNormalization, line 47 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes9 = {};
 const Case kCase9 = {
     .name = "long_sum",
@@ -1067,7 +1067,7 @@ const Case kCase9 = {
     .typed_attributes = &kAttributes9,
 };
 
-// ops.yaml: BatchNormalization, line 47 of the entry
+// ops.yaml: BatchNormalization, line 48 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes10 = {};
 const Case kCase10 = {
     .name = "single_value",
@@ -1091,7 +1091,7 @@ const Case kCase10 = {
     .typed_attributes = &kAttributes10,
 };
 
-// ops.yaml: BatchNormalization, line 48 of the entry
+// ops.yaml: BatchNormalization, line 49 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes11 = {};
 const Case kCase11 = {
     .name = "empty_batch",
@@ -1115,7 +1115,7 @@ const Case kCase11 = {
     .typed_attributes = &kAttributes11,
 };
 
-// ops.yaml: BatchNormalization, line 49 of the entry
+// ops.yaml: BatchNormalization, line 50 of the entry
 const ::gradsmith::BatchNormalizationReluAttributes kAttributes12 = {};
 const Case kCase12 = {
     .name = "empty_channels",
@@ -1169,21 +1169,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: BatchNormalization, line 28 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 29 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: BatchNormalization, line 30 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: BatchNormalization, line 31 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: BatchNormalization, line 32 of the entry
-    {"half_float_params", &Run<MLFloat16, float, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: BatchNormalization, line 33 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half_float_params", &Run<MLFloat16, float, float>},
     // ops.yaml: BatchNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: BatchNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: BatchNormalization, line 36 of the entry
     {"bf16_float_params", &Run<BFloat16, float, float>},
 };
 
@@ -1195,9 +1195,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: BatchNormalization, line 25 of the entry
-    {"epsilon", 1e-05},
     // ops.yaml: BatchNormalization, line 26 of the entry
+    {"epsilon", 1e-05},
+    // ops.yaml: BatchNormalization, line 27 of the entry
     {"momentum", 0.9},
 };
 
@@ -3879,7 +3879,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3897,7 +3897,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3915,7 +3915,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3939,7 +3939,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3963,7 +3963,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3987,7 +3987,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -4005,7 +4005,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 44 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -4041,23 +4041,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4069,9 +4069,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     {"epsilon", 1e-05},
 };
 
@@ -4168,7 +4168,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceSumAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4184,7 +4184,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceSumAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4200,7 +4200,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceSumAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -4222,7 +4222,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceSumAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4244,7 +4244,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceSumAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4292,7 +4292,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -4378,7 +4378,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4398,7 +4398,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4424,7 +4424,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4450,7 +4450,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4470,7 +4470,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4490,7 +4490,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4526,21 +4526,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int32", &Run<double, std::int32_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int32", &Run<MLFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
 };
 
@@ -4702,7 +4702,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4721,7 +4721,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -4748,7 +4748,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -4775,7 +4775,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4800,7 +4800,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -4825,7 +4825,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -4844,7 +4844,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -4863,7 +4863,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 34 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -4902,25 +4902,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     {"float_int64", &Run<float, float, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int32", &Run<float, float, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"double_int64", &Run<double, double, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int32", &Run<double, double, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"half_int64", &Run<float, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int32", &Run<float, MLFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, BFloat16, std::int64_t>},
 };
 
@@ -4932,7 +4932,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     {"reduction", "mean"},
 };
 
@@ -5095,7 +5095,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalization, line 33 of the entry
+// ops.yaml: SkipLayerNormalization, line 32 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -5118,7 +5118,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalization, line 34 of the entry
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -5173,9 +5173,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: LayerNormalization, line 24 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: LayerNormalization, line 25 of the entry
     {"epsilon", 1e-05},
 };
 

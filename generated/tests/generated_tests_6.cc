@@ -2769,7 +2769,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: InPlaceAccumulatorV2, line 24 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 23 of the entry
 const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2788,7 +2788,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 25 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 24 of the entry
 const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -2807,7 +2807,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 26 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 25 of the entry
 const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "strided_memory",
@@ -2826,7 +2826,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 27 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 26 of the entry
 const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_element",
@@ -2845,7 +2845,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: InPlaceAccumulatorV2, line 28 of the entry
+// ops.yaml: InPlaceAccumulatorV2, line 27 of the entry
 const ::gradsmith::InPlaceAccumulatorV2Attributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_elements",
@@ -2878,17 +2878,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 16 of the entry
     {"float", &Run<float, float>},
-    // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 17 of the entry
     {"float_half", &Run<float, MLFloat16>},
-    // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 18 of the entry
     {"float_bf16", &Run<float, BFloat16>},
-    // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 19 of the entry
     {"double", &Run<double, double>},
-    // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 20 of the entry
     {"half", &Run<MLFloat16, MLFloat16>},
-    // ops.yaml: InPlaceAccumulatorV2, line 22 of the entry
+    // ops.yaml: InPlaceAccumulatorV2, line 21 of the entry
     {"bf16", &Run<BFloat16, BFloat16>},
 };
 
@@ -3603,7 +3603,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 37 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3623,7 +3623,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3643,7 +3643,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3669,7 +3669,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3695,7 +3695,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3721,7 +3721,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3741,7 +3741,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 44 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3779,23 +3779,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<float, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<float, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 
@@ -3807,7 +3807,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SimplifiedLayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
     {"axis", -1},
 };
 
@@ -3933,7 +3933,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3950,7 +3950,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3967,7 +3967,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3990,7 +3990,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4013,7 +4013,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceMeanGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4062,7 +4062,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 

@@ -3458,7 +3458,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: ReduceSum, line 19 of the entry
+// ops.yaml: ReduceSum, line 18 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3475,7 +3475,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: ReduceSum, line 20 of the entry
+// ops.yaml: ReduceSum, line 19 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3492,7 +3492,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: ReduceSum, line 21 of the entry
+// ops.yaml: ReduceSum, line 20 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes2 = {
     .axis = 1,
 };
@@ -3515,7 +3515,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: ReduceSum, line 22 of the entry
+// ops.yaml: ReduceSum, line 21 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3538,7 +3538,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: ReduceSum, line 23 of the entry
+// ops.yaml: ReduceSum, line 22 of the entry
 const ::gradsmith::ReduceSumGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -3587,7 +3587,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ReduceSum, line 16 of the entry
+    // ops.yaml: ReduceSum, line 15 of the entry
     {"axis", -1},
 };
 
@@ -3680,7 +3680,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: MeanVarianceNormalization, line 26 of the entry
+// ops.yaml: MeanVarianceNormalization, line 25 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "images",
@@ -3699,7 +3699,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 27 of the entry
+// ops.yaml: MeanVarianceNormalization, line 26 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes1 = {
     .epsilon = 0.25,
 };
@@ -3724,7 +3724,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: MeanVarianceNormalization, line 28 of the entry
+// ops.yaml: MeanVarianceNormalization, line 27 of the entry
 const ::gradsmith::MeanVarianceNormalizationGradAttributes kAttributes2 = {};
 const Case kCase2 = {
     .name = "no_channels",
@@ -3771,7 +3771,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: MeanVarianceNormalization, line 23 of the entry
+    // ops.yaml: MeanVarianceNormalization, line 22 of the entry
     {"epsilon", 1e-09},
 };
 
@@ -3930,7 +3930,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: GroupNormalization, line 30 of the entry
+// ops.yaml: GroupNormalization, line 29 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes0 = {
     .num_groups = 2,
 };
@@ -3958,7 +3958,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: GroupNormalization, line 31 of the entry
+// ops.yaml: GroupNormalization, line 30 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes1 = {
     .num_groups = 4,
 };
@@ -3986,7 +3986,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: GroupNormalization, line 32 of the entry
+// ops.yaml: GroupNormalization, line 31 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes2 = {
     .num_groups = 4,
 };
@@ -4014,7 +4014,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: GroupNormalization, line 33 of the entry
+// ops.yaml: GroupNormalization, line 32 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_group",
@@ -4036,7 +4036,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: GroupNormalization, line 34 of the entry
+// ops.yaml: GroupNormalization, line 33 of the entry
 const ::gradsmith::GroupNormalizationGradAttributes kAttributes4 = {
     .num_groups = 2,
 };
@@ -4078,23 +4078,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 28 of the entry
+    // ops.yaml: LayerNormalization, line 27 of the entry
     {"float", &Run<float, float, float>},
-    // ops.yaml: LayerNormalization, line 29 of the entry
+    // ops.yaml: LayerNormalization, line 28 of the entry
     {"double", &Run<double, double, double>},
-    // ops.yaml: LayerNormalization, line 30 of the entry
+    // ops.yaml: LayerNormalization, line 29 of the entry
     {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
-    // ops.yaml: LayerNormalization, line 31 of the entry
+    // ops.yaml: LayerNormalization, line 30 of the entry
     {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
-    // ops.yaml: LayerNormalization, line 32 of the entry
+    // ops.yaml: LayerNormalization, line 31 of the entry
     {"half_float", &Run<MLFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 33 of the entry
+    // ops.yaml: LayerNormalization, line 32 of the entry
     {"bf16_float", &Run<BFloat16, float, float>},
-    // ops.yaml: LayerNormalization, line 34 of the entry
+    // ops.yaml: LayerNormalization, line 33 of the entry
     {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
-    // ops.yaml: LayerNormalization, line 35 of the entry
+    // ops.yaml: LayerNormalization, line 34 of the entry
     {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
-    // ops.yaml: LayerNormalization, line 36 of the entry
+    // ops.yaml: LayerNormalization, line 35 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4106,7 +4106,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: GroupNormalizationGrad, line 28 of the entry
+    // ops.yaml: GroupNormalizationGrad, line 27 of the entry
     {"num_groups", 1},
 };
 

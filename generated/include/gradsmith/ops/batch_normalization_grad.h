@@ -44,7 +44,7 @@ namespace gradsmith {
 // ops.yaml: BatchNormalizationGrad, line 1 of the entry
 struct BatchNormalizationGradAttributes {
   /// unused while the saved statistics are given; checked all the same
-  // ops.yaml: BatchNormalizationGrad, line 21 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 22 of the entry
   double epsilon = 1e-05;
 };
 
@@ -52,19 +52,19 @@ struct BatchNormalizationGradAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: BatchNormalizationGrad, line 9 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what BatchNormalization was given
-  // ops.yaml: BatchNormalizationGrad, line 10 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what BatchNormalization was given
-  // ops.yaml: BatchNormalizationGrad, line 11 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 12 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: what BatchNormalization saved
-  // ops.yaml: BatchNormalizationGrad, line 12 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 13 of the entry
   ::gradsmith::TensorView<const T2_> saved_mean = {};
   /// [C]: what BatchNormalization saved: 1 / sqrt(biased variance + epsilon)
-  // ops.yaml: BatchNormalizationGrad, line 13 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T2_> saved_inv_std = {};
 };
 
@@ -74,41 +74,41 @@ template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dY - dBias - xhat * dScale), m = N *
   /// prod(D)
-  // ops.yaml: BatchNormalizationGrad, line 15 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dY * xhat, xhat = (X - saved_mean) * saved_inv_std
-  // ops.yaml: BatchNormalizationGrad, line 16 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY
-  // ops.yaml: BatchNormalizationGrad, line 17 of the entry
+  // ops.yaml: BatchNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationGrad.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationGrad = false;
-// ops.yaml: BatchNormalization, line 28 of the entry
-template <>
-inline constexpr bool kHasBatchNormalizationGrad<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<double, double, double> = true;
+inline constexpr bool kHasBatchNormalizationGrad<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasBatchNormalizationGrad<double, double, double> = true;
 // ops.yaml: BatchNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: BatchNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, float, float> = true;
+inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: BatchNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasBatchNormalizationGrad<MLFloat16, float, float> = true;
 // ops.yaml: BatchNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationGrad<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: BatchNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasBatchNormalizationGrad<BFloat16, BFloat16, float> = true;
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasBatchNormalizationGrad<BFloat16, float, float> = true;
 

@@ -46,10 +46,10 @@ namespace gradsmith {
 // ops.yaml: BatchNormalizationRelu, line 1 of the entry
 struct BatchNormalizationReluAttributes {
   /// added to the variance
-  // ops.yaml: BatchNormalization, line 25 of the entry
+  // ops.yaml: BatchNormalization, line 26 of the entry
   double epsilon = 1e-05;
   /// weight of the old running statistics
-  // ops.yaml: BatchNormalization, line 26 of the entry
+  // ops.yaml: BatchNormalization, line 27 of the entry
   double momentum = 0.9;
 };
 
@@ -57,19 +57,19 @@ struct BatchNormalizationReluAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluInputs {
   /// [N, C, *D]: what is normalized
-  // ops.yaml: BatchNormalization, line 11 of the entry
+  // ops.yaml: BatchNormalization, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: factor of the normalized X
-  // ops.yaml: BatchNormalization, line 12 of the entry
+  // ops.yaml: BatchNormalization, line 13 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: added after scaling
-  // ops.yaml: BatchNormalization, line 13 of the entry
+  // ops.yaml: BatchNormalization, line 14 of the entry
   ::gradsmith::TensorView<const T1_> B = {};
   /// [C]: running mean before this batch
-  // ops.yaml: BatchNormalization, line 14 of the entry
+  // ops.yaml: BatchNormalization, line 15 of the entry
   ::gradsmith::TensorView<const T2_> running_mean = {};
   /// [C]: running unbiased variance before this batch
-  // ops.yaml: BatchNormalization, line 15 of the entry
+  // ops.yaml: BatchNormalization, line 16 of the entry
   ::gradsmith::TensorView<const T2_> running_var = {};
 };
 
@@ -78,49 +78,49 @@ struct BatchNormalizationReluInputs {
 template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluOutputs {
   /// [N, C, *D]: max(0, scale * (X - mean) / sqrt(variance + epsilon) + B)
-  // ops.yaml: BatchNormalizationRelu, line 11 of the entry
+  // ops.yaml: BatchNormalizationRelu, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [C], optional, may be written in place of input running_mean: momentum * running_mean + (1 -
   /// momentum) * mean
-  // ops.yaml: BatchNormalization, line 18 of the entry
+  // ops.yaml: BatchNormalization, line 19 of the entry
   ::gradsmith::TensorView<T2_> running_mean = {};
   /// [C], optional, may be written in place of input running_var: momentum * running_var + (1 -
   /// momentum) * unbiased variance
-  // ops.yaml: BatchNormalization, line 19 of the entry
+  // ops.yaml: BatchNormalization, line 20 of the entry
   ::gradsmith::TensorView<T2_> running_var = {};
   /// [C], optional: mean of the batch
-  // ops.yaml: BatchNormalization, line 20 of the entry
+  // ops.yaml: BatchNormalization, line 21 of the entry
   ::gradsmith::TensorView<T2_> saved_mean = {};
   /// [C], optional: 1 / sqrt(biased variance + epsilon)
-  // ops.yaml: BatchNormalization, line 21 of the entry
+  // ops.yaml: BatchNormalization, line 22 of the entry
   ::gradsmith::TensorView<T2_> saved_inv_std = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationRelu.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationRelu = false;
-// ops.yaml: BatchNormalization, line 28 of the entry
-template <>
-inline constexpr bool kHasBatchNormalizationRelu<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<double, double, double> = true;
+inline constexpr bool kHasBatchNormalizationRelu<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasBatchNormalizationRelu<double, double, double> = true;
 // ops.yaml: BatchNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: BatchNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, float, float> = true;
+inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: BatchNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasBatchNormalizationRelu<MLFloat16, float, float> = true;
 // ops.yaml: BatchNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationRelu<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationRelu<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: BatchNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasBatchNormalizationRelu<BFloat16, BFloat16, float> = true;
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasBatchNormalizationRelu<BFloat16, float, float> = true;
 

@@ -46,7 +46,7 @@ namespace gradsmith {
 // ops.yaml: BatchNormalizationReluGrad, line 1 of the entry
 struct BatchNormalizationReluGradAttributes {
   /// unused while the saved statistics are given; checked all the same
-  // ops.yaml: BatchNormalizationReluGrad, line 21 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 22 of the entry
   double epsilon = 1e-05;
 };
 
@@ -54,23 +54,23 @@ struct BatchNormalizationReluGradAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: BatchNormalizationReluGrad, line 8 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what BatchNormalizationRelu was given
-  // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what BatchNormalizationRelu was given
-  // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: what BatchNormalizationRelu was given
-  // ops.yaml: BatchNormalizationReluGrad, line 11 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T1_> B = {};
   /// [C]: what BatchNormalizationRelu saved; rounded to half or bf16 it moves where ReLU bends, by
   /// more the further the mean is from 0
-  // ops.yaml: BatchNormalizationReluGrad, line 12 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 13 of the entry
   ::gradsmith::TensorView<const T2_> saved_mean = {};
   /// [C]: what BatchNormalizationRelu saved: 1 / sqrt(biased variance + epsilon)
-  // ops.yaml: BatchNormalizationReluGrad, line 13 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 14 of the entry
   ::gradsmith::TensorView<const T2_> saved_inv_std = {};
 };
 
@@ -80,41 +80,41 @@ template <typename T_, typename T1_, typename T2_>
 struct BatchNormalizationReluGradOutputs {
   /// [N, C, *D], optional: scale * saved_inv_std / m * (m * dZ - dBias - xhat * dScale), m = N *
   /// prod(D), dZ = 0 where scale * xhat + B <= 0 and else dY
-  // ops.yaml: BatchNormalizationReluGrad, line 15 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dZ * xhat, xhat = (X - saved_mean) * saved_inv_std
-  // ops.yaml: BatchNormalizationReluGrad, line 16 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dZ
-  // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
+  // ops.yaml: BatchNormalizationReluGrad, line 18 of the entry
   ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for BatchNormalizationReluGrad.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasBatchNormalizationReluGrad = false;
-// ops.yaml: BatchNormalization, line 28 of the entry
-template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<double, double, double> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<float, float, float> = true;
 // ops.yaml: BatchNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<double, double, double> = true;
 // ops.yaml: BatchNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: BatchNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, float, float> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: BatchNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<MLFloat16, float, float> = true;
 // ops.yaml: BatchNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: BatchNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, BFloat16, float> = true;
+// ops.yaml: BatchNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasBatchNormalizationReluGrad<BFloat16, float, float> = true;
 

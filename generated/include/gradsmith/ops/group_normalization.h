@@ -42,10 +42,10 @@ namespace gradsmith {
 // ops.yaml: GroupNormalization, line 1 of the entry
 struct GroupNormalizationAttributes {
   /// how many groups the channels are
-  // ops.yaml: GroupNormalization, line 26 of the entry
+  // ops.yaml: GroupNormalization, line 25 of the entry
   ::std::int64_t num_groups = 1;
   /// added to the variance
-  // ops.yaml: GroupNormalization, line 27 of the entry
+  // ops.yaml: GroupNormalization, line 26 of the entry
   double epsilon = 1e-05;
 };
 
@@ -53,13 +53,13 @@ struct GroupNormalizationAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationInputs {
   /// [N, C, *D]: what is normalized
-  // ops.yaml: GroupNormalization, line 13 of the entry
+  // ops.yaml: GroupNormalization, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: factor of the normalized X
-  // ops.yaml: GroupNormalization, line 14 of the entry
+  // ops.yaml: GroupNormalization, line 13 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: added after scaling
-  // ops.yaml: GroupNormalization, line 15 of the entry
+  // ops.yaml: GroupNormalization, line 14 of the entry
   ::gradsmith::TensorView<const T1_> bias = {};
 };
 
@@ -68,44 +68,44 @@ struct GroupNormalizationInputs {
 template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationOutputs {
   /// [N, C, *D], may be written in place of input X: (X - mean) * inv_std * scale + bias
-  // ops.yaml: GroupNormalization, line 17 of the entry
+  // ops.yaml: GroupNormalization, line 16 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [N, G], optional: mean of the image's group
-  // ops.yaml: GroupNormalization, line 18 of the entry
+  // ops.yaml: GroupNormalization, line 17 of the entry
   ::gradsmith::TensorView<T2_> mean = {};
   /// [N, G], optional: 1 / sqrt(biased variance of it + epsilon)
-  // ops.yaml: GroupNormalization, line 19 of the entry
+  // ops.yaml: GroupNormalization, line 18 of the entry
   ::gradsmith::TensorView<T2_> inv_std = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GroupNormalization.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasGroupNormalization = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<MLFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<BFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasGroupNormalization<float, MLFloat16, float> = true;
 

@@ -44,7 +44,7 @@ namespace gradsmith {
 // ops.yaml: GroupNormalizationGrad, line 1 of the entry
 struct GroupNormalizationGradAttributes {
   /// how many groups the channels are
-  // ops.yaml: GroupNormalizationGrad, line 28 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 27 of the entry
   ::std::int64_t num_groups = 1;
 };
 
@@ -52,19 +52,19 @@ struct GroupNormalizationGradAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: GroupNormalizationGrad, line 17 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what GroupNormalization was given
-  // ops.yaml: GroupNormalizationGrad, line 18 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what GroupNormalization was given
-  // ops.yaml: GroupNormalizationGrad, line 19 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [N, G]: what GroupNormalization gave
-  // ops.yaml: GroupNormalizationGrad, line 20 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<const T2_> mean = {};
   /// [N, G]: what GroupNormalization gave
-  // ops.yaml: GroupNormalizationGrad, line 21 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 20 of the entry
   ::gradsmith::TensorView<const T2_> inv_std = {};
 };
 
@@ -74,44 +74,44 @@ template <typename T_, typename T1_, typename T2_>
 struct GroupNormalizationGradOutputs {
   /// [N, C, *D], optional, may be written in place of input dY: gradient of the loss with respect
   /// to X
-  // ops.yaml: GroupNormalizationGrad, line 23 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 22 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dY * xhat over the batch and the spatial dims
-  // ops.yaml: GroupNormalizationGrad, line 24 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 23 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY over the batch and the spatial dims
-  // ops.yaml: GroupNormalizationGrad, line 25 of the entry
+  // ops.yaml: GroupNormalizationGrad, line 24 of the entry
   ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for GroupNormalizationGrad.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasGroupNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<BFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<float, MLFloat16, float> = true;
 

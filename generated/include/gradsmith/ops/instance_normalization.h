@@ -40,7 +40,7 @@ namespace gradsmith {
 // ops.yaml: InstanceNormalization, line 1 of the entry
 struct InstanceNormalizationAttributes {
   /// added to the variance
-  // ops.yaml: InstanceNormalization, line 25 of the entry
+  // ops.yaml: InstanceNormalization, line 24 of the entry
   double epsilon = 1e-05;
 };
 
@@ -48,13 +48,13 @@ struct InstanceNormalizationAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct InstanceNormalizationInputs {
   /// [N, C, *D]: what is normalized
-  // ops.yaml: InstanceNormalization, line 13 of the entry
+  // ops.yaml: InstanceNormalization, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: factor of the normalized X
-  // ops.yaml: InstanceNormalization, line 14 of the entry
+  // ops.yaml: InstanceNormalization, line 13 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [C]: added after scaling
-  // ops.yaml: InstanceNormalization, line 15 of the entry
+  // ops.yaml: InstanceNormalization, line 14 of the entry
   ::gradsmith::TensorView<const T1_> B = {};
 };
 
@@ -63,44 +63,44 @@ struct InstanceNormalizationInputs {
 template <typename T_, typename T1_, typename T2_>
 struct InstanceNormalizationOutputs {
   /// [N, C, *D], may be written in place of input X: (X - mean) * inv_std * scale + B
-  // ops.yaml: InstanceNormalization, line 17 of the entry
+  // ops.yaml: InstanceNormalization, line 16 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [N, C], optional: mean of the image's channel
-  // ops.yaml: InstanceNormalization, line 18 of the entry
+  // ops.yaml: InstanceNormalization, line 17 of the entry
   ::gradsmith::TensorView<T2_> mean = {};
   /// [N, C], optional: 1 / sqrt(biased variance of it + epsilon)
-  // ops.yaml: InstanceNormalization, line 19 of the entry
+  // ops.yaml: InstanceNormalization, line 18 of the entry
   ::gradsmith::TensorView<T2_> inv_std = {};
 };
 
 /// True for the type combinations that ops.yaml declares for InstanceNormalization.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasInstanceNormalization = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<MLFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<BFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalization<float, MLFloat16, float> = true;
 

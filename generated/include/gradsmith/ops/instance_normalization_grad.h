@@ -46,19 +46,19 @@ struct InstanceNormalizationGradAttributes {};
 template <typename T_, typename T1_, typename T2_>
 struct InstanceNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what InstanceNormalization was given
-  // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what InstanceNormalization was given
-  // ops.yaml: InstanceNormalizationGrad, line 19 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [N, C]: what InstanceNormalization gave
-  // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<const T2_> mean = {};
   /// [N, C]: what InstanceNormalization gave
-  // ops.yaml: InstanceNormalizationGrad, line 21 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 20 of the entry
   ::gradsmith::TensorView<const T2_> inv_std = {};
 };
 
@@ -68,44 +68,44 @@ template <typename T_, typename T1_, typename T2_>
 struct InstanceNormalizationGradOutputs {
   /// [N, C, *D], optional, may be written in place of input dY: gradient of the loss with respect
   /// to X
-  // ops.yaml: InstanceNormalizationGrad, line 23 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 22 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [C], optional: sum of dY * xhat over the batch and the spatial dims
-  // ops.yaml: InstanceNormalizationGrad, line 24 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 23 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [C], optional: sum of dY over the batch and the spatial dims
-  // ops.yaml: InstanceNormalizationGrad, line 25 of the entry
+  // ops.yaml: InstanceNormalizationGrad, line 24 of the entry
   ::gradsmith::TensorView<T1_> dB = {};
 };
 
 /// True for the type combinations that ops.yaml declares for InstanceNormalizationGrad.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasInstanceNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<MLFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<BFloat16, float, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasInstanceNormalizationGrad<float, MLFloat16, float> = true;
 

@@ -44,7 +44,7 @@ namespace gradsmith {
 // ops.yaml: LayerNormalizationGrad, line 1 of the entry
 struct LayerNormalizationGradAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalizationGrad, line 27 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 26 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -52,19 +52,19 @@ struct LayerNormalizationGradAttributes {
 template <typename T1_, typename T_, typename T2_>
 struct LayerNormalizationGradInputs {
   /// [*P, *S]: gradient of the loss with respect to Y
-  // ops.yaml: LayerNormalizationGrad, line 14 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 13 of the entry
   ::gradsmith::TensorView<const T1_> dY = {};
   /// [*P, *S]: what LayerNormalization was given
-  // ops.yaml: LayerNormalizationGrad, line 15 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*S]: what LayerNormalization was given
-  // ops.yaml: LayerNormalizationGrad, line 16 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [*P]: what LayerNormalization gave
-  // ops.yaml: LayerNormalizationGrad, line 17 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T2_> mean = {};
   /// [*P]: what LayerNormalization gave
-  // ops.yaml: LayerNormalizationGrad, line 18 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T2_> inv_std = {};
 };
 
@@ -74,44 +74,44 @@ template <typename T1_, typename T_, typename T2_>
 struct LayerNormalizationGradOutputs {
   /// [*P, *S], optional: inv_std * (g - mean(g) - xhat * mean(g * xhat)), g = dY * scale, xhat = (X
   /// - mean) * inv_std
-  // ops.yaml: LayerNormalizationGrad, line 20 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: sum of dY * xhat over all rows
-  // ops.yaml: LayerNormalizationGrad, line 21 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 20 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
   /// [*S], optional: sum of dY over all rows
-  // ops.yaml: LayerNormalizationGrad, line 22 of the entry
+  // ops.yaml: LayerNormalizationGrad, line 21 of the entry
   ::gradsmith::TensorView<T1_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for LayerNormalizationGrad.
 template <typename T1_, typename T_, typename T2_>
 inline constexpr bool kHasLayerNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<float, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<float, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, float, float> = true;
 

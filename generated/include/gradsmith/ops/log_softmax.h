@@ -30,11 +30,11 @@ namespace gradsmith {
 // ops.yaml: LogSoftmax, line 1 of the entry
 struct LogSoftmaxAttributes {
   /// the axis along which a row lies
-  // ops.yaml: Softmax, line 21 of the entry
+  // ops.yaml: Softmax, line 20 of the entry
   ::std::int64_t axis = -1;
   /// whether a row has all dims from the axis on, as ONNX had it before opset 13, where the axis
   /// was 1 by default
-  // ops.yaml: Softmax, line 22 of the entry
+  // ops.yaml: Softmax, line 21 of the entry
   bool coerced = false;
 };
 
@@ -42,7 +42,7 @@ struct LogSoftmaxAttributes {
 template <typename T_>
 struct LogSoftmaxInputs {
   /// [*B, *A, *F]: any tensor but a scalar
-  // ops.yaml: LogSoftmax, line 11 of the entry
+  // ops.yaml: LogSoftmax, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -51,7 +51,7 @@ struct LogSoftmaxInputs {
 template <typename T_>
 struct LogSoftmaxOutputs {
   /// [*B, *A, *F], may be written in place of input X: X - log(sum(exp(X))), the sum over the row
-  // ops.yaml: LogSoftmax, line 13 of the entry
+  // ops.yaml: LogSoftmax, line 12 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 

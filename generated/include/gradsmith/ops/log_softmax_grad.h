@@ -32,11 +32,11 @@ namespace gradsmith {
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
 struct LogSoftmaxGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: SoftmaxGrad, line 17 of the entry
+  // ops.yaml: SoftmaxGrad, line 16 of the entry
   ::std::int64_t axis = -1;
   /// whether a row has all dims from the axis on, as ONNX had it before opset 13, where the axis
   /// was 1 by default
-  // ops.yaml: SoftmaxGrad, line 18 of the entry
+  // ops.yaml: SoftmaxGrad, line 17 of the entry
   bool coerced = false;
 };
 
@@ -44,10 +44,10 @@ struct LogSoftmaxGradAttributes {
 template <typename T_>
 struct LogSoftmaxGradInputs {
   /// [*B, *A, *F]: gradient of the loss with respect to Y
-  // ops.yaml: LogSoftmaxGrad, line 10 of the entry
+  // ops.yaml: LogSoftmaxGrad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, *A, *F]: what LogSoftmax gave
-  // ops.yaml: LogSoftmaxGrad, line 11 of the entry
+  // ops.yaml: LogSoftmaxGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -56,7 +56,7 @@ struct LogSoftmaxGradInputs {
 template <typename T_>
 struct LogSoftmaxGradOutputs {
   /// [*B, *A, *F], may be written in place of input dY: dY - exp(Y) * sum(dY), the sum over the row
-  // ops.yaml: LogSoftmaxGrad, line 13 of the entry
+  // ops.yaml: LogSoftmaxGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

@@ -32,7 +32,7 @@ namespace gradsmith {
 // ops.yaml: MeanVarianceNormalization, line 1 of the entry
 struct MeanVarianceNormalizationAttributes {
   /// added to the standard deviation
-  // ops.yaml: MeanVarianceNormalization, line 23 of the entry
+  // ops.yaml: MeanVarianceNormalization, line 22 of the entry
   double epsilon = 1e-09;
 };
 
@@ -40,7 +40,7 @@ struct MeanVarianceNormalizationAttributes {
 template <typename T_>
 struct MeanVarianceNormalizationInputs {
   /// [N, C, *D]: what is normalized
-  // ops.yaml: MeanVarianceNormalization, line 13 of the entry
+  // ops.yaml: MeanVarianceNormalization, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -49,13 +49,13 @@ struct MeanVarianceNormalizationInputs {
 template <typename T_>
 struct MeanVarianceNormalizationOutputs {
   /// [N, C, *D], may be written in place of input X: (X - mean) / (std_dev + epsilon)
-  // ops.yaml: MeanVarianceNormalization, line 15 of the entry
+  // ops.yaml: MeanVarianceNormalization, line 14 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [C], optional: mean of the channel
-  // ops.yaml: MeanVarianceNormalization, line 16 of the entry
+  // ops.yaml: MeanVarianceNormalization, line 15 of the entry
   ::gradsmith::TensorView<T_> mean = {};
   /// [C], optional: square root of the channel's biased variance
-  // ops.yaml: MeanVarianceNormalization, line 17 of the entry
+  // ops.yaml: MeanVarianceNormalization, line 16 of the entry
   ::gradsmith::TensorView<T_> std_dev = {};
 };
 

@@ -31,7 +31,7 @@ namespace gradsmith {
 struct ReduceL1GradAttributes {
   /// the axis along which a row lies; several, and ONNX's keepdims, are a matter of strides, as
   /// docs/schema.md tells under Several axes
-  // ops.yaml: ReduceSum, line 16 of the entry
+  // ops.yaml: ReduceSum, line 15 of the entry
   ::std::int64_t axis = -1;
 };
 

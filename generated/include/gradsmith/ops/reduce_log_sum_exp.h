@@ -29,7 +29,7 @@ namespace gradsmith {
 struct ReduceLogSumExpAttributes {
   /// the axis along which a row lies; several, and ONNX's keepdims, are a matter of strides, as
   /// docs/schema.md tells under Several axes
-  // ops.yaml: ReduceSum, line 16 of the entry
+  // ops.yaml: ReduceSum, line 15 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -37,7 +37,7 @@ struct ReduceLogSumExpAttributes {
 template <typename T_>
 struct ReduceLogSumExpInputs {
   /// [*B, A, *F]: any tensor but a scalar
-  // ops.yaml: ReduceMean, line 8 of the entry
+  // ops.yaml: ReduceMean, line 7 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -46,7 +46,7 @@ struct ReduceLogSumExpInputs {
 template <typename T_>
 struct ReduceLogSumExpOutputs {
   /// [*B, *F]: one element for each row
-  // ops.yaml: ReduceMean, line 10 of the entry
+  // ops.yaml: ReduceMean, line 9 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 

@@ -29,7 +29,7 @@ namespace gradsmith {
 struct ReduceSumAttributes {
   /// the axis along which a row lies; several, and ONNX's keepdims, are a matter of strides, as
   /// docs/schema.md tells under Several axes
-  // ops.yaml: ReduceSum, line 16 of the entry
+  // ops.yaml: ReduceSum, line 15 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -37,7 +37,7 @@ struct ReduceSumAttributes {
 template <typename T_>
 struct ReduceSumInputs {
   /// [*B, A, *F]: any tensor but a scalar
-  // ops.yaml: ReduceSum, line 8 of the entry
+  // ops.yaml: ReduceSum, line 7 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -46,7 +46,7 @@ struct ReduceSumInputs {
 template <typename T_>
 struct ReduceSumOutputs {
   /// [*B, *F]: one element for each row
-  // ops.yaml: ReduceSum, line 10 of the entry
+  // ops.yaml: ReduceSum, line 9 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 

@@ -40,7 +40,7 @@ namespace gradsmith {
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 struct SimplifiedLayerNormalizationGradAttributes {
   /// the first dim of a row
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 24 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 23 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -48,16 +48,16 @@ struct SimplifiedLayerNormalizationGradAttributes {
 template <typename T1_, typename T_, typename T2_>
 struct SimplifiedLayerNormalizationGradInputs {
   /// [*P, *S]: gradient of the loss with respect to Y
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 12 of the entry
   ::gradsmith::TensorView<const T1_> dY = {};
   /// [*P, *S]: what SimplifiedLayerNormalization was given
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*S]: what SimplifiedLayerNormalization was given
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [*P]: what SimplifiedLayerNormalization gave
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 16 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T2_> inv_std = {};
 };
 
@@ -66,41 +66,41 @@ struct SimplifiedLayerNormalizationGradInputs {
 template <typename T1_, typename T_, typename T2_>
 struct SimplifiedLayerNormalizationGradOutputs {
   /// [*P, *S], optional: inv_std * (g - xhat * mean(g * xhat)), g = dY * scale, xhat = X * inv_std
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: sum of dY * xhat over all rows
-  // ops.yaml: SimplifiedLayerNormalizationGrad, line 19 of the entry
+  // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<T1_> dScale = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SimplifiedLayerNormalizationGrad.
 template <typename T1_, typename T_, typename T2_>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 28 of the entry
+// ops.yaml: LayerNormalization, line 27 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<float, float, float> = true;
-// ops.yaml: LayerNormalization, line 29 of the entry
+// ops.yaml: LayerNormalization, line 28 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<double, double, double> = true;
-// ops.yaml: LayerNormalization, line 30 of the entry
+// ops.yaml: LayerNormalization, line 29 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
-// ops.yaml: LayerNormalization, line 31 of the entry
+// ops.yaml: LayerNormalization, line 30 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
-// ops.yaml: LayerNormalization, line 32 of the entry
+// ops.yaml: LayerNormalization, line 31 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<float, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 33 of the entry
+// ops.yaml: LayerNormalization, line 32 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<float, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 34 of the entry
+// ops.yaml: LayerNormalization, line 33 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<MLFloat16, MLFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 35 of the entry
+// ops.yaml: LayerNormalization, line 34 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<BFloat16, BFloat16, float> = true;
-// ops.yaml: LayerNormalization, line 36 of the entry
+// ops.yaml: LayerNormalization, line 35 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalizationGrad<MLFloat16, float, float> = true;
 

@@ -44,10 +44,10 @@ namespace gradsmith {
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalization, line 25 of the entry
+  // ops.yaml: LayerNormalization, line 24 of the entry
   ::std::int64_t axis = -1;
   /// added to the variance
-  // ops.yaml: LayerNormalization, line 26 of the entry
+  // ops.yaml: LayerNormalization, line 25 of the entry
   double epsilon = 1e-05;
 };
 
@@ -55,19 +55,19 @@ struct SkipLayerNormalizationAttributes {
 template <typename T_>
 struct SkipLayerNormalizationInputs {
   /// [*P, *S]: the input
-  // ops.yaml: SkipLayerNormalization, line 17 of the entry
+  // ops.yaml: SkipLayerNormalization, line 16 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*P, *S]: added to it
-  // ops.yaml: SkipLayerNormalization, line 18 of the entry
+  // ops.yaml: SkipLayerNormalization, line 17 of the entry
   ::gradsmith::TensorView<const T_> skip = {};
   /// [*S]: factor of the normalized sum
-  // ops.yaml: SkipLayerNormalization, line 19 of the entry
+  // ops.yaml: SkipLayerNormalization, line 18 of the entry
   ::gradsmith::TensorView<const T_> gamma = {};
   /// [*S], optional: added after scaling
-  // ops.yaml: SkipLayerNormalization, line 20 of the entry
+  // ops.yaml: SkipLayerNormalization, line 19 of the entry
   ::gradsmith::TensorView<const T_> beta = {};
   /// [*S], optional: added to each row before it is normalized
-  // ops.yaml: SkipLayerNormalization, line 21 of the entry
+  // ops.yaml: SkipLayerNormalization, line 20 of the entry
   ::gradsmith::TensorView<const T_> bias = {};
 };
 
@@ -76,16 +76,16 @@ struct SkipLayerNormalizationInputs {
 template <typename T_>
 struct SkipLayerNormalizationOutputs {
   /// [*P, *S]: (sum - mean) * inv_std * gamma + beta
-  // ops.yaml: SkipLayerNormalization, line 23 of the entry
+  // ops.yaml: SkipLayerNormalization, line 22 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [*P], optional: mean of the row of the sum
-  // ops.yaml: SkipLayerNormalization, line 24 of the entry
+  // ops.yaml: SkipLayerNormalization, line 23 of the entry
   ::gradsmith::TensorView<T_> mean = {};
   /// [*P], optional: 1 / sqrt(biased variance of the row + epsilon)
-  // ops.yaml: SkipLayerNormalization, line 25 of the entry
+  // ops.yaml: SkipLayerNormalization, line 24 of the entry
   ::gradsmith::TensorView<T_> inv_std = {};
   /// [*P, *S], optional: X + skip + bias
-  // ops.yaml: SkipLayerNormalization, line 26 of the entry
+  // ops.yaml: SkipLayerNormalization, line 25 of the entry
   ::gradsmith::TensorView<T_> total = {};
 };
 

@@ -40,7 +40,7 @@ namespace gradsmith {
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 struct SkipLayerNormalizationGradAttributes {
   /// the first dim of a row
-  // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
   ::std::int64_t axis = -1;
 };
 
@@ -48,19 +48,19 @@ struct SkipLayerNormalizationGradAttributes {
 template <typename T_>
 struct SkipLayerNormalizationGradInputs {
   /// [*P, *S]: gradient of the loss with respect to Y
-  // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*P, *S]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> total = {};
   /// [*S]: what SkipLayerNormalization was given
-  // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> gamma = {};
   /// [*P]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> mean = {};
   /// [*P]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> inv_std = {};
 };
 
@@ -69,13 +69,13 @@ struct SkipLayerNormalizationGradInputs {
 template <typename T_>
 struct SkipLayerNormalizationGradOutputs {
   /// [*P, *S], optional: gradient of the loss with respect to X
-  // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: gradient of the loss with respect to gamma
-  // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
   ::gradsmith::TensorView<T_> dGamma = {};
   /// [*S], optional: gradient of the loss with respect to beta
-  // ops.yaml: SkipLayerNormalizationGrad, line 22 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
   ::gradsmith::TensorView<T_> dBeta = {};
 };
 

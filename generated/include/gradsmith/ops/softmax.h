@@ -30,11 +30,11 @@ namespace gradsmith {
 // ops.yaml: Softmax, line 1 of the entry
 struct SoftmaxAttributes {
   /// the axis along which a row lies
-  // ops.yaml: Softmax, line 21 of the entry
+  // ops.yaml: Softmax, line 20 of the entry
   ::std::int64_t axis = -1;
   /// whether a row has all dims from the axis on, as ONNX had it before opset 13, where the axis
   /// was 1 by default
-  // ops.yaml: Softmax, line 22 of the entry
+  // ops.yaml: Softmax, line 21 of the entry
   bool coerced = false;
 };
 
@@ -42,7 +42,7 @@ struct SoftmaxAttributes {
 template <typename T_>
 struct SoftmaxInputs {
   /// [*B, *A, *F]: any tensor but a scalar
-  // ops.yaml: Softmax, line 13 of the entry
+  // ops.yaml: Softmax, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -51,7 +51,7 @@ struct SoftmaxInputs {
 template <typename T_>
 struct SoftmaxOutputs {
   /// [*B, *A, *F], may be written in place of input X: exp(X) / sum(exp(X)), the sum over the row
-  // ops.yaml: Softmax, line 15 of the entry
+  // ops.yaml: Softmax, line 14 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 

@@ -32,11 +32,11 @@ namespace gradsmith {
 // ops.yaml: SoftmaxGrad, line 1 of the entry
 struct SoftmaxGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: SoftmaxGrad, line 17 of the entry
+  // ops.yaml: SoftmaxGrad, line 16 of the entry
   ::std::int64_t axis = -1;
   /// whether a row has all dims from the axis on, as ONNX had it before opset 13, where the axis
   /// was 1 by default
-  // ops.yaml: SoftmaxGrad, line 18 of the entry
+  // ops.yaml: SoftmaxGrad, line 17 of the entry
   bool coerced = false;
 };
 
@@ -44,10 +44,10 @@ struct SoftmaxGradAttributes {
 template <typename T_>
 struct SoftmaxGradInputs {
   /// [*B, *A, *F]: gradient of the loss with respect to Y
-  // ops.yaml: SoftmaxGrad, line 11 of the entry
+  // ops.yaml: SoftmaxGrad, line 10 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, *A, *F]: what Softmax gave
-  // ops.yaml: SoftmaxGrad, line 12 of the entry
+  // ops.yaml: SoftmaxGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -57,7 +57,7 @@ template <typename T_>
 struct SoftmaxGradOutputs {
   /// [*B, *A, *F], may be written in place of input dY: Y * (dY - sum(dY * Y)), the sum over the
   /// row
-  // ops.yaml: SoftmaxGrad, line 14 of the entry
+  // ops.yaml: SoftmaxGrad, line 13 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
