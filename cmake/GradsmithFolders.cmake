@@ -42,3 +42,13 @@ function(gradsmith_glob result folder)
   endforeach()
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
+
+# gradsmith_list_families(<header> <family>...)
+#
+# Writes a header by which a program calls what each family of kernels has for it and names none itself: in it
+# GRADSMITH_FAMILIES(USE) is USE(family) for each.
+function(gradsmith_list_families header)
+  list(TRANSFORM ARGN REPLACE "(.+)" " USE(\\1)")
+  list(JOIN ARGN "" uses)
+  file(CONFIGURE OUTPUT "${header}" CONTENT "// Written by CMake.\n#define GRADSMITH_FAMILIES(USE)@uses@\n" @ONLY)
+endfunction()

@@ -1,5 +1,5 @@
-#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -10,12 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "batch_norm/cuda/form.h"
-#include "batch_norm/cuda/graph.h"
-#include "batch_norm/cuda/task.h"
-#include "conv/cuda/form.h"
-#include "conv/cuda/graph.h"
-#include "conv/task.h"
 #include "core/candidate.h"
 #include "core/candidate_name.h"
 #include "core/selection.h"
@@ -23,8 +17,18 @@
 #include "cuda/descriptor.h"
 #include "cuda/dynamic_library.h"
 #include "cuda/graph.h"
+#include "cuda/support_cells.h"
 #include "gradsmith/ops.h"
 #include "gradsmith/schema.h"
+#include "support_families.h"
+
+#define GRADSMITH_DECLARE(family)                                  \
+  namespace gradsmith::family {                                    \
+  cuda::SupportQuestions AskedOfCudnn(cuda::TypesOnCuda types_of); \
+  }
+#define GRADSMITH_ASK(family) family::AskedOfCudnn(&TypesOf),
+
+GRADSMITH_FAMILIES(GRADSMITH_DECLARE)
 
 namespace gradsmith::tools {
 
@@ -40,80 +44,12 @@ constexpr const char* kUsage =
                                             A first line, after #, is the version of cuDNN
     gradsmith-support --describe-device     write the description of GPU 0 of this machine
 
-Engines that cuDNN compiles at run time, all of batch normalization's, are listed only where libcuda.so.1 is found:
-a link of that name to the CUDA Toolkit's lib64/stubs/libcuda.so is enough. Elsewhere the table has - for their number,
-and no batch normalization.
+Engines that cuDNN compiles at run time are listed only where libcuda.so.1 is found: a link of that name to the CUDA
+Toolkit's lib64/stubs/libcuda.so is enough. Elsewhere the table has - for their number, and no primitive that has no
+others, as batch normalization.
 
 The description of an H200 is tests/data/h200_deviceprop.json.
 )";
-
-/// Feature is what is special about a cell's convolution.
-struct Feature {
-  const char* name = "";
-  std::int64_t x_channels = 32;
-  std::int64_t y_channels = 64;
-  std::int64_t group = 1;
-  std::int64_t filter = 3;
-  std::int64_t stride = 1;
-  std::int64_t dilation = 1;
-  std::int64_t pad_begin = 1;
-  std::int64_t pad_end = 1;
-  bool accumulate = false;
-  int alignment = 16;
-};
-
-constexpr Feature kFeatures[] = {
-    {.name = "plain"},
-    {.name = "pointwise", .filter = 1, .pad_begin = 0, .pad_end = 0},
-    {.name = "strided", .stride = 2},
-    {.name = "dilated", .dilation = 2, .pad_begin = 2, .pad_end = 2},
-    {.name = "strided and dilated", .stride = 2, .dilation = 2},
-    {.name = "asymmetric pads", .pad_begin = 0, .pad_end = 1},
-    {.name = "grouped", .group = 4},
-    {.name = "depthwise", .x_channels = 32, .y_channels = 32, .group = 32},
-    {.name = "odd channels", .x_channels = 3, .y_channels = 5},
-    {.name = "accumulating", .accumulate = true},
-    {.name = "unaligned", .alignment = 0},
-};
-
-conv::Task MakeTask(
-    conv::Primitive primitive,
-    DataType type,
-    bool channels_last,
-    int spatial_rank,
-    const Feature& feature) {
-  constexpr std::int64_t kExtents[] = {64, 16, 8};
-  conv::Task task;
-  task.primitive = primitive;
-  task.accumulate = feature.accumulate;
-  conv::Problem& problem = task.problem;
-  problem.type = type;
-  problem.batch = 8;
-  problem.x_channels = feature.x_channels;
-  problem.y_channels = feature.y_channels;
-  problem.group = feature.group;
-  problem.spatial_rank = spatial_rank;
-  for (int i = 0; i < spatial_rank; ++i) {
-    conv::Axis& axis = problem.axes[i];
-    axis.x = kExtents[spatial_rank - 1];
-    axis.w = feature.filter;
-    axis.stride = feature.stride;
-    axis.dilation = feature.dilation;
-    axis.pad_begin = feature.pad_begin;
-    axis.pad_end = feature.pad_end;
-    axis.y = ((axis.x + axis.pad_begin + axis.pad_end - (axis.dilation * (axis.w - 1)) - 1) /
-              axis.stride) +
-             1;
-  }
-  for (const conv::Operand operand : {conv::kX, conv::kW, conv::kY}) {
-    const Dims dims = conv::DimsOf(problem, operand);
-    conv::StridesOf(problem, operand) =
-        channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
-    task.alignment.at(operand) =
-        feature.alignment > 0 ? feature.alignment : static_cast<int>(SizeOf(type));
-  }
-  return task;
-}
 
 /// Engines that the strictest policy allows: those whose code cuDNN brings, which are the same with
 /// and without a driver, and those that are compiled at run time.
@@ -148,14 +84,14 @@ CountEngines(const cuda::GraphTarget& target, const cuda::OperationGraph& graph,
 }
 
 /// The first form that has engines without a driver; failing that, the first that has any.
-Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
+Result<Served> Ask(const cuda::GraphTarget& target, const cuda::SupportCell& cell) {
   Served served;
-  for (const conv::OperandForm& form : conv::FormsOf(task)) {
-    const Result<cuda::OperationGraph> graph = conv::MakeGraph(target, form.inner);
+  for (const cuda::SupportForm& form : cell.forms) {
+    const Result<cuda::OperationGraph> graph = form.make_graph(target);
     if (!graph.ok()) {
       return graph.status();
     }
-    const Result<Engines> engines = CountEngines(target, *graph, task.problem.type);
+    const Result<Engines> engines = CountEngines(target, *graph, cell.type);
     if (!engines.ok()) {
       return engines.status();
     }
@@ -169,43 +105,11 @@ Result<Served> Ask(const cuda::GraphTarget& target, const conv::Task& task) {
   return served;
 }
 
-Result<Served> Ask(const cuda::GraphTarget& target, const cuda::OpTask& task) {
-  const Result<batch_norm::StagedForm> form = batch_norm::GraphForm(task);
-  if (!form.ok()) {
-    return Served();
-  }
-  const Result<cuda::OperationGraph> graph = batch_norm::MakeGraph(target, *form);
-  if (!graph.ok()) {
-    return graph.status();
-  }
-  const Result<Engines> engines = CountEngines(target, *graph, batch_norm::XOf(task).type);
-  if (!engines.ok()) {
-    return engines.status();
-  }
-  return engines->brought + engines->compiled > 0 ? Served{"graph", *engines} : Served();
-}
-
 /// Whether cuDNN lists engines that it compiles at run time.
 bool HasDriver() {
   static const bool has = cuda::DynamicLibrary::Open({"libcuda.so.1"}).ok();
   return has;
 }
-
-/// BatchNormFeature is what is special about a cell's batch normalization.
-struct BatchNormFeature {
-  const char* name = "";
-  std::int64_t channels = 64;
-  bool accumulate = false;
-};
-
-constexpr BatchNormFeature kBatchNormFeatures[] = {
-    {.name = "plain"},
-    {.name = "odd channels", .channels = 63},
-    {.name = "accumulating", .accumulate = true},
-};
-
-/// The types of a row: T, T1, T2.
-using Mix = std::array<DataType, 3>;
 
 /// The types of the rows that ops.yaml has for an op on CUDA; none where it has no such op.
 std::vector<std::span<const DataType>> TypesOf(std::string_view op) {
@@ -220,101 +124,25 @@ std::vector<std::span<const DataType>> TypesOf(std::string_view op) {
   return types;
 }
 
-cuda::OpTask MakeTask(
-    batch_norm::Activation activation,
-    const Mix& mix,
-    bool channels_last,
-    int spatial_rank,
-    const BatchNormFeature& feature) {
-  using batch_norm::backward::Operand;
-  Dims dims = {8, feature.channels};
-  for (int i = 0; i < spatial_rank; ++i) {
-    dims.push_back(16);
-  }
-  cuda::OpTask task;
-  task.op = &batch_norm::OpOf(batch_norm::Direction::kBackward, activation);
-  task.tensors.resize(batch_norm::backward::kOperands);
-  if (activation != batch_norm::Activation::kNone) {
-    task.tensors[Operand::kB] = TensorRef(mix[1], nullptr, {feature.channels});
-  }
-  for (const Operand operand : {Operand::kDY, Operand::kX, Operand::kDX}) {
-    task.tensors[operand] =
-        TensorRef(mix[0], nullptr, dims, batch_norm::DenseStrides(dims, channels_last));
-  }
-  for (const Operand operand : {Operand::kScale, Operand::kDScale, Operand::kDBias}) {
-    task.tensors[operand] = TensorRef(mix[1], nullptr, {feature.channels});
-  }
-  for (const Operand operand : {Operand::kSavedMean, Operand::kSavedInvStd}) {
-    task.tensors[operand] = TensorRef(mix[2], nullptr, {feature.channels});
-  }
-  for (const Operand operand : {Operand::kDX, Operand::kDScale, Operand::kDBias}) {
-    task.tensors[operand].accumulate = feature.accumulate;
-  }
-  return task;
-}
-
-std::string Text(const Mix& mix) {
-  return std::string(ToString(mix[0])) + "/" + std::string(ToString(mix[1])) + "/" +
-         std::string(ToString(mix[2]));
-}
-
-void PrintRow(
-    const std::string& primitive,
-    const std::string& type,
-    bool channels_last,
-    int axes,
-    const char* feature,
-    const Served& served) {
+void PrintRow(const cuda::SupportCell& cell, const Served& served) {
   const std::string compiled = HasDriver() ? std::to_string(served.engines.compiled) : "-";
   std::printf(
-      "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", primitive.c_str(), type.c_str(),
-      channels_last ? "NHWC" : "NCHW", axes, feature, served.source.c_str(), served.engines.brought,
-      compiled.c_str());
+      "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", cell.primitive.c_str(), cell.types.c_str(),
+      cell.channels_last ? "NHWC" : "NCHW", cell.axes, cell.feature.c_str(), served.source.c_str(),
+      served.engines.brought, compiled.c_str());
 }
 
-Status WriteConvolutions(const cuda::GraphTarget& target, conv::Primitive primitive) {
-  for (const std::span<const DataType> row : TypesOf("Conv")) {
-    const DataType type = row.front();
-    for (const bool channels_last : {false, true}) {
-      for (int axes = 1; axes <= conv::kMaxSpatialRank; ++axes) {
-        for (const Feature& feature : kFeatures) {
-          const Result<Served> served =
-              Ask(target, MakeTask(primitive, type, channels_last, axes, feature));
-          if (!served.ok()) {
-            return served.status().WithPrefix(std::string(feature.name) + ": ");
-          }
-          PrintRow(
-              std::string(ToString(primitive)), std::string(ToString(type)), channels_last, axes,
-              feature.name, *served);
-        }
-      }
-    }
+/// Writes the rows of a family.
+Status WriteRows(const cuda::GraphTarget& target, const cuda::SupportQuestions& asked) {
+  if (asked.needs_driver && !HasDriver()) {
+    return {};
   }
-  return {};
-}
-
-Status WriteBatchNormalizations(
-    const cuda::GraphTarget& target,
-    batch_norm::Activation activation) {
-  const char* const primitive = activation == batch_norm::Activation::kNone
-                                    ? "batch-normalization-backward"
-                                    : "batch-normalization-relu-backward";
-  const char* const op = activation == batch_norm::Activation::kNone ? "BatchNormalizationGrad"
-                                                                     : "BatchNormalizationReluGrad";
-  for (const std::span<const DataType> types : TypesOf(op)) {
-    const Mix mix = {types[0], types[1], types[2]};
-    for (const bool channels_last : {false, true}) {
-      for (int axes = 0; axes <= conv::kMaxSpatialRank; ++axes) {
-        for (const BatchNormFeature& feature : kBatchNormFeatures) {
-          const Result<Served> served =
-              Ask(target, MakeTask(activation, mix, channels_last, axes, feature));
-          if (!served.ok()) {
-            return served.status().WithPrefix(std::string(feature.name) + ": ");
-          }
-          PrintRow(primitive, Text(mix), channels_last, axes, feature.name, *served);
-        }
-      }
+  for (const cuda::SupportCell& cell : asked.cells) {
+    const Result<Served> served = Ask(target, cell);
+    if (!served.ok()) {
+      return served.status().WithPrefix(cell.primitive + ", " + cell.feature + ": ");
     }
+    PrintRow(cell, *served);
   }
   return {};
 }
@@ -324,7 +152,6 @@ int Fail(const std::string& message) {
   return 1;
 }
 
-/// Writes the rows of one primitive and type.
 int WriteTable(const std::string& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path)) {
@@ -340,18 +167,8 @@ int WriteTable(const std::string& path) {
   }
   std::cout << "# cuDNN " << cuda::LoadCudnn()->version << "\n"
             << "primitive\ttype\tlayout\taxes\tfeature\tsource\tengines\tcompiled\n";
-  for (const auto primitive :
-       {conv::Primitive::kForward, conv::Primitive::kBackwardData,
-        conv::Primitive::kBackwardFilter}) {
-    if (Status status = WriteConvolutions(*target, primitive); !status.ok()) {
-      return Fail(status.message());
-    }
-  }
-  if (!HasDriver()) {
-    return 0;
-  }
-  for (const auto activation : {batch_norm::Activation::kNone, batch_norm::Activation::kRelu}) {
-    if (Status status = WriteBatchNormalizations(*target, activation); !status.ok()) {
+  for (const cuda::SupportQuestions& asked : {GRADSMITH_FAMILIES(GRADSMITH_ASK)}) {
+    if (Status status = WriteRows(*target, asked); !status.ok()) {
       return Fail(status.message());
     }
   }

@@ -11,67 +11,47 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-FOLDER = Path(__file__).resolve().parent.parent / "docs/support"
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/support"
 TABLE = FOLDER / "cudnn_9.19_h200.tsv"
 PAGE = FOLDER / "README.md"
-
-# What each operator's outputs are computed by; None is our own kernels, whatever cuDNN offers.
-OUTPUTS = {
-    "Conv": {"Y": "forward"},
-    "ConvGrad": {"dX": "backward-data", "dW": "backward-filter", "dB": None},
-    "ConvTranspose": {"Y": "backward-data"},
-    "ConvTransposeGrad": {"dX": "forward", "dW": "backward-filter", "dB": None},
-}
-ROWS = {"float": "float", "double": "double", "half": "MLFloat16", "bf16": "BFloat16"}
-COLUMNS = [(layout, axes) for layout in ("NCHW", "NHWC") for axes in ("1", "2", "3")]
+LAYOUTS = ("NCHW", "NHWC")
 
 HEAD = """\
 <!-- Written by tools/support_page.py from {table}; do not edit. -->
 # Which source serves each cell
 
 What cuDNN {version} offers on an H200 without TF32, without less than float in sums, and deterministically: the answers
-of `gradsmith-support`, which a test compares with the installed cuDNN. A cell names the sources that serve its
-convolutions (plain, pointwise, strided, dilated, asymmetric pads, grouped, depthwise, odd channels, accumulating,
-unaligned) and how many engines the one with the fewest has. *graph*: engines of the graph API. *packed*: the same on
-aligned copies, for tensors whose addresses or strides no engine takes. *own*: our kernels. The legacy algorithms, our
-kernels for depthwise convolutions, tensor cores, few channels, images and all gradients in one pass and, as the
-last resort, our direct kernel are candidates beside them, and so are the engines that cuDNN compiles at run time,
-which are not counted here.
-
-| operator | row | output |{columns}
-|---|---|---|{rules}
+of `gradsmith-support`, which a test compares with the installed cuDNN. *graph*: engines of the graph API. *packed*: the
+same on aligned copies, for tensors whose addresses or strides no engine takes. *own*: our kernels.
 """
-
-BATCH_NORM = """
-## Batch normalization
-
-Forward and backward are served in every cell by our own kernels, and cuDNN's legacy kernels are candidates beside them,
-but for ReLU's. So are graph engines backward, all of which cuDNN compiles at run time, where a cell names the problems
-that it has them for (of plain, odd channels and accumulating) and how many.
-
-| operator | row |{columns}
-|---|---|{rules}
-"""
-BATCH_NORM_OPS = {
-    "BatchNormalizationGrad": "batch-normalization-backward",
-    "BatchNormalizationReluGrad": "batch-normalization-relu-backward",
-}
-BATCH_NORM_ROWS = {
-    "float": "float/float/float",
-    "double": "double/double/double",
-    "half": "MLFloat16/MLFloat16/MLFloat16",
-    "half_float_stats": "MLFloat16/MLFloat16/float",
-    "half_float_params": "MLFloat16/float/float",
-    "bf16": "BFloat16/BFloat16/BFloat16",
-    "bf16_float_stats": "BFloat16/BFloat16/float",
-    "bf16_float_params": "BFloat16/float/float",
-}
-BATCH_NORM_COLUMNS = [("NCHW", "0"), *COLUMNS]
 
 Cell = tuple[str, str, str, str]  # primitive, type, layout, axes
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says of a family of kernels: runtime/FAMILY/support/page.yaml."""
+
+    title: str
+    text: str
+    axes: list[int]
+    primitives: dict[str, str | dict[str, str | None]]
+    """By operator: the primitive of the table that computes it, or that for each output."""
+    own_serves_all: bool = False
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Layouts and numbers of axes; without an axis there is one layout."""
+        alone = [(LAYOUTS[0], "0")] if 0 in self.axes else []
+        return [*alone, *((layout, str(axes)) for layout in LAYOUTS for axes in self.axes if axes)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +81,8 @@ def cell_text(offers: list[Offer]) -> str:
     return f"{', '.join(sorted(sources))} ({fewest})"
 
 
-def batch_norm_text(offers: list[Offer]) -> str:
+def beside_own_text(offers: list[Offer]) -> str:
+    """Where our own kernels serve all."""
     served = [offer for offer in offers if offer.source == "graph"]
     if not served:
         return "own"
@@ -113,25 +94,45 @@ def column_name(layout: str, axes: str) -> str:
     return f"{layout} {axes}-D" if axes != "0" else "N, C alone"
 
 
-def names_of(columns: list[tuple[str, str]]) -> str:
-    return "".join(f" {column_name(*column)} |" for column in columns)
+def sections(schema: dict[str, Any]) -> list[Section]:
+    """Of the families that have one, in the order of their operators in ops.yaml."""
+    order = [op["name"] for op in schema["ops"]]
+    found = [
+        Section(**yaml.safe_load(path.read_text(encoding="utf-8")))
+        for path in ROOT.glob("runtime/*/support/page.yaml")
+    ]
+    return sorted(found, key=lambda section: min(map(order.index, section.primitives)))
+
+
+def lines_of(section: Section, op: dict[str, Any], cells: dict[Cell, list[Offer]]) -> Iterator[str]:
+    """The operator's rows whose types the table knows: a new one comes into it when the tool is next run."""
+    told = beside_own_text if section.own_serves_all else cell_text
+    primitives = section.primitives[op["name"]]
+    outputs = primitives if isinstance(primitives, dict) else {"": primitives}
+    known = {types for _, types, *_ in cells}
+    for row, elements in op["rows"].items():
+        types = "/".join(element for key, element in elements.items() if key != "backends")
+        for output, primitive in outputs.items() if types in known else ():
+            found = [told(cells[primitive, types, *column]) if primitive else "own" for column in section.columns]
+            yield table_line([op["name"], f"`{row}`", *filter(None, [output]), *found])
+
+
+def table_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
 def page(table: str) -> str:
     version, cells = read(table)
-    text = HEAD.format(table=TABLE.name, version=version, columns=names_of(COLUMNS), rules="---|" * len(COLUMNS))
-    for op, outputs in OUTPUTS.items():
-        for row, data_type in ROWS.items():
-            for output, primitive in outputs.items():
-                found = (
-                    cell_text(cells[primitive, data_type, *column]) if primitive else "own" for column in COLUMNS
-                )
-                text += f"| {op} | `{row}` | {output} | {' | '.join(found)} |\n"
-    text += BATCH_NORM.format(columns=names_of(BATCH_NORM_COLUMNS), rules="---|" * len(BATCH_NORM_COLUMNS))
-    for op, primitive in BATCH_NORM_OPS.items():
-        for row, mix in BATCH_NORM_ROWS.items():
-            found = (batch_norm_text(cells[primitive, mix, *column]) for column in BATCH_NORM_COLUMNS)
-            text += f"| {op} | `{row}` | {' | '.join(found)} |\n"
+    schema = yaml.safe_load((ROOT / "ops.yaml").read_text(encoding="utf-8"))
+    text = HEAD.format(table=TABLE.name, version=version)
+    for section in sections(schema):
+        by_output = any(isinstance(primitives, dict) for primitives in section.primitives.values())
+        heading = ["operator", "row", *(["output"] if by_output else [])]
+        heading += [column_name(*column) for column in section.columns]
+        text += f"\n## {section.title}\n\n{section.text}\n{table_line(heading)}|{'---|' * len(heading)}\n"
+        for op in schema["ops"]:
+            if op["name"] in section.primitives:
+                text += "".join(lines_of(section, op, cells))
     return text
 
 
