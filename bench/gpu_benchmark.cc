@@ -1,16 +1,16 @@
-// What ConvGrad, BatchNormalization and BatchNormalizationGrad take on a GPU, case by case of a
-// suite (bench/suites), beside cuDNN's legacy API. bench/gpu_benchmark.py runs it together with
-// PyTorch; docs/performance.md says how it measures.
+// What operators take on a GPU, case by case of a suite (bench/suites), beside cuDNN's legacy API:
+// those of the families that have a folder in bench/gpu. bench/gpu_benchmark.py runs it together
+// with PyTorch; docs/performance.md says how it measures.
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,16 +22,13 @@
 namespace gradsmith::bench {
 namespace {
 
-constexpr const char* kUsage =
+constexpr const char* kUsageBefore =
     "usage: gpu_benchmark --suite FILE [--out FILE] [options]\n"
     "       gpu_benchmark --host [--out FILE]\n"
     "       gpu_benchmark --first-calls heuristic|benchmark [--out FILE]\n"
     "\n"
-    "  --suite FILE         time the cases of a file of bench/suites\n"
-    "  --one-call           of convolutions only dX, dW and dB in one call, by search\n"
-    "  --modes              the same by default, with its first call, and by search\n"
-    "  --workspaces         the same under limits of workspace\n"
-    "  --relu               batch normalization with ReLU after it\n"
+    "  --suite FILE         time the cases of a file of bench/suites\n";
+constexpr const char* kUsageAfter =
     "  --out FILE           where the results go, one JSON object a line; default: standard output\n"
     "  --filter A,B         only cases whose name (as \"rn50_stem f16 NHWC\") contains one of these\n"
     "  --skip N             leave out the first N of them\n"
@@ -48,6 +45,8 @@ constexpr const char* kUsage =
 
 struct Options {
   std::string suite;
+  /// CaseMeasure::option.
+  std::string measure;
   std::string out;
   std::vector<std::string> filters;
   std::string first_calls;
@@ -67,20 +66,47 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
+/// The ways to measure that arguments ask for; kinds may share one.
+std::vector<CaseMeasure> AskedMeasures() {
+  std::vector<CaseMeasure> measures;
+  for (const Family& family : Families()) {
+    for (const CaseKind& kind : family.kinds) {
+      for (const CaseMeasure& measure : kind.measures) {
+        const bool is_known =
+            std::ranges::find(measures, measure.option, &CaseMeasure::option) != measures.end();
+        if (!measure.option.empty() && !is_known) {
+          measures.push_back(measure);
+        }
+      }
+    }
+  }
+  return measures;
+}
+
+bool IsMeasure(std::string_view option) {
+  const std::vector<CaseMeasure> measures = AskedMeasures();
+  return std::ranges::find(measures, option, &CaseMeasure::option) != measures.end();
+}
+
+void PrintUsage() {
+  std::cerr << kUsageBefore;
+  for (const CaseMeasure& measure : AskedMeasures()) {
+    constexpr std::size_t kColumn = 21;
+    std::string option(measure.option);
+    option.resize(std::max(option.size() + 1, kColumn), ' ');
+    std::cerr << "  " << option << measure.what << "\n";
+  }
+  std::cerr << kUsageAfter;
+}
+
 /// Takes an argument that stands alone; false where it is none.
 bool ParseFlag(const std::string& name, Options* options) {
   if (name == "--step") {
     options->step = true;
   } else if (name == "--host") {
     options->host = true;
-  } else if (name == "--one-call") {
-    options->cases.measures = Measures::kOneCall;
-  } else if (name == "--modes") {
-    options->cases.measures = Measures::kModes;
-  } else if (name == "--workspaces") {
-    options->cases.measures = Measures::kWorkspaces;
-  } else if (name == "--relu") {
-    options->cases.measures = Measures::kRelu;
+  } else if (IsMeasure(name)) {
+    options->measure = name;
   } else {
     return false;
   }
@@ -136,42 +162,29 @@ bool IsWanted(const std::string& name, const std::vector<std::string>& filters) 
   return filters.empty();
 }
 
-JsonObject MeasureFigures(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
-  const bool is_conv = suite_case.kind() != CaseKind::kBatchNorm;
-  switch (options.measures) {
-    case Measures::kAll:
-      return is_conv ? MeasureConv(gpu, suite_case, options)
-                     : MeasureBatchNorm(gpu, suite_case, options);
-    case Measures::kRelu:
-      if (is_conv) {
-        throw std::runtime_error("only batch normalizations are measured with ReLU");
-      }
-      return MeasureBatchNorm(gpu, suite_case, options);
-    case Measures::kOneCall:
-    case Measures::kModes:
-    case Measures::kWorkspaces:
-      break;
+JsonObject MeasureFigures(
+    Gpu* gpu,
+    const SuiteCase& suite_case,
+    const CaseKind& kind,
+    const Options& options) {
+  const auto measure = std::ranges::find(kind.measures, options.measure, &CaseMeasure::option);
+  if (measure == kind.measures.end()) {
+    throw std::runtime_error(std::string(kind.name) + " has no " + options.measure);
   }
-  if (!is_conv) {
-    throw std::runtime_error("only convolutions are measured in one call or by workspace");
-  }
-  if (options.measures == Measures::kModes) {
-    return MeasureConvModes(gpu, suite_case, options);
-  }
-  return options.measures == Measures::kOneCall ? MeasureConvAll(gpu, suite_case, options)
-                                                : MeasureConvWorkspaces(gpu, suite_case, options);
+  return measure->measure(gpu, suite_case, options.cases);
 }
 
 /// Measures a case; what goes wrong is part of the result.
-JsonObject Measure(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+JsonObject Measure(Gpu* gpu, const SuiteCase& suite_case, const Options& options) {
+  const CaseKind kind = KindOf(suite_case);
   JsonObject line;
-  line.Add("kind", ToString(suite_case.kind())).Add("name", suite_case.Name());
+  line.Add("kind", kind.name).Add("name", suite_case.Name());
   for (const char* column : {"case", "type", "scale_type", "layout"}) {
     line.Add(column, suite_case.Text(column));
   }
   const Stopwatch watch;
   try {
-    line.Add("results", MeasureFigures(gpu, suite_case, options));
+    line.Add("results", MeasureFigures(gpu, suite_case, kind, options));
   } catch (const std::exception& error) {
     line.Add("error", error.what());
   }
@@ -180,24 +193,11 @@ JsonObject Measure(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& opt
 
 /// Measures a small case of that kind and forgets it: what a process does once, as loading cuDNN,
 /// is then no part of a first call.
-void WarmUp(Gpu* gpu, CaseKind kind) {
-  CaseOptions options;
-  options.samples = 1;
-  options.budget_seconds = 0.01;
-  if (kind == CaseKind::kBatchNorm) {
-    const SuiteCase small(
-        {{"shape", "2,16,8,8"}, {"type", "f16"}, {"scale_type", "f32"}, {"layout", "NHWC"}});
-    static_cast<void>(Measure(gpu, small, options));
-    return;
-  }
-  std::map<std::string, std::string> columns = {
-      {"N", "2"},          {"C", "16"},       {"K", "16"},       {"groups", "1"},
-      {"spatial", "8,8"},  {"kernel", "3,3"}, {"stride", "1,1"}, {"pad", "1,1"},
-      {"dilation", "1,1"}, {"type", "f16"},   {"layout", "NHWC"}};
-  if (kind == CaseKind::kConvTranspose) {
-    columns["output_padding"] = "0,0";
-  }
-  static_cast<void>(Measure(gpu, SuiteCase(std::move(columns)), options));
+void WarmUp(Gpu* gpu, const CaseKind& kind) {
+  Options options;
+  options.cases.samples = 1;
+  options.cases.budget_seconds = 0.01;
+  static_cast<void>(Measure(gpu, kind.small_case(), options));
 }
 
 int RunSuite(const Options& options, std::ostream& out) {
@@ -212,7 +212,7 @@ int RunSuite(const Options& options, std::ostream& out) {
       cases.begin() + static_cast<std::ptrdiff_t>(std::min(options.skip, cases.size())));
   Gpu gpu;
   if (!cases.empty()) {
-    WarmUp(&gpu, cases.front().kind());
+    WarmUp(&gpu, KindOf(cases.front()));
   }
   const Stopwatch watch;
   std::size_t done = 0;
@@ -221,7 +221,7 @@ int RunSuite(const Options& options, std::ostream& out) {
     if (options.step && !std::getline(std::cin, go)) {
       break;
     }
-    const std::string line = Measure(&gpu, cases[done], options.cases).Text();
+    const std::string line = Measure(&gpu, cases[done], options).Text();
     out << line << "\n" << std::flush;
     std::cerr << "[" << done + 1 << "/" << cases.size() << ", " << static_cast<int>(watch.Seconds())
               << " s] " << cases[done].Name() << "\n";
@@ -239,6 +239,33 @@ int RunSuite(const Options& options, std::ostream& out) {
   return 0;
 }
 
+/// Of the first family that has some measured: they must be the first calls of the process.
+int RunFirstCalls(const Options& options, std::ostream& out) {
+  const SearchMode mode =
+      options.first_calls == "benchmark" ? SearchMode::kBenchmark : SearchMode::kHeuristic;
+  const std::vector<Family> families = Families();
+  const auto family =
+      std::ranges::find_if(families, [](const Family& one) { return one.first_calls != nullptr; });
+  if (family == families.end()) {
+    throw std::runtime_error("no family has first calls measured");
+  }
+  const JsonObject first = family->first_calls(mode, options.cases.budget_seconds);
+  out << JsonObject().Add("kind", "first_calls").Add("results", first).Text() << "\n";
+  return 0;
+}
+
+int RunHost(std::ostream& out) {
+  Gpu gpu;
+  for (const Family& family : Families()) {
+    if (family.host_time != nullptr) {
+      const JsonObject host = family.host_time(&gpu);
+      out << JsonObject().Add("kind", "host").Add("family", family.name).Add("results", host).Text()
+          << "\n";
+    }
+  }
+  return 0;
+}
+
 int Run(const Options& options) {
   std::ofstream file;
   if (!options.out.empty()) {
@@ -249,11 +276,7 @@ int Run(const Options& options) {
   }
   std::ostream& out = options.out.empty() ? std::cout : file;
   if (!options.first_calls.empty()) {
-    const SearchMode mode =
-        options.first_calls == "benchmark" ? SearchMode::kBenchmark : SearchMode::kHeuristic;
-    const JsonObject first = MeasureFirstCalls(mode, options.cases.budget_seconds);
-    out << JsonObject().Add("kind", "first_calls").Add("results", first).Text() << "\n";
-    return 0;
+    return RunFirstCalls(options, out);
   }
   Require(CheckDevice({Backend::kCuda, 0}));
   out << JsonObject()
@@ -264,9 +287,7 @@ int Run(const Options& options) {
       << "\n"
       << std::flush;
   if (options.host) {
-    Gpu gpu;
-    out << JsonObject().Add("kind", "host").Add("results", MeasureHostTime(&gpu)).Text() << "\n";
-    return 0;
+    return RunHost(out);
   }
   return RunSuite(options, out);
 }
@@ -277,7 +298,7 @@ int Run(const Options& options) {
 int main(int argc, char** argv) {
   gradsmith::bench::Options options;
   if (!Parse({argv + 1, argv + argc}, &options)) {
-    std::cerr << gradsmith::bench::kUsage;
+    gradsmith::bench::PrintUsage();
     return 2;
   }
   if (options.first_calls.empty()) {

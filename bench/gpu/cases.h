@@ -1,26 +1,19 @@
 #ifndef GRADSMITH_BENCH_GPU_CASES_H_
 #define GRADSMITH_BENCH_GPU_CASES_H_
 
-#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gpu/measure.h"
 #include "gpu/suite.h"
 
-/// What is measured of a case of a suite.
+/// What families of kernels have measured: each says so in a folder of its own beside this file,
+/// where the build finds it.
 namespace gradsmith::bench {
 
-/// Measures is what is measured of a case.
-enum class Measures : std::uint8_t {
-  kAll,         ///< what its kind of case is about
-  kOneCall,     ///< of a convolution: dX, dW and dB in one call, by search
-  kModes,       ///< of a convolution: the same by default and by search
-  kWorkspaces,  ///< of a convolution: the same under limits of workspace
-  kRelu,        ///< of a batch normalization: with ReLU after it
-};
-
 struct CaseOptions {
-  Measures measures = Measures::kAll;
   int samples = 24;
   /// For each search.
   double budget_seconds = 1;
@@ -30,34 +23,44 @@ struct CaseOptions {
   std::string save;
 };
 
-/// MeasureConv times ConvGrad or ConvTransposeGrad (dX, dW and dB alone, and all three) as chosen
-/// by heuristics and by timing, and the best of cuDNN's legacy algorithms for dX and dW. The first
-/// call of all three by heuristics is timed by itself, on the host up to the result.
-JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+/// CaseMeasure is one way to measure a case.
+struct CaseMeasure {
+  /// The program's argument that asks for it, as "--relu"; empty of what is measured without one.
+  std::string_view option = {};
+  /// What is measured, for the usage.
+  std::string_view what = {};
+  JsonObject (*measure)(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) =
+      nullptr;
+};
 
-/// MeasureConvAll times dX, dW and dB in one call by the kernels that a search chooses. Samples are
-/// fewer where they take long.
-JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+/// CaseKind is what a suite has cases of.
+struct CaseKind {
+  /// As the suite's file is named, for example "conv".
+  std::string_view name;
+  /// Whether a case is of the kind, by the columns that only such cases have.
+  bool (*has)(const SuiteCase& suite_case) = nullptr;
+  std::span<const CaseMeasure> measures = {};
+  /// A small case, which is measured and forgotten before others.
+  SuiteCase (*small_case)() = nullptr;
+};
 
-/// MeasureConvModes does so by the kernels that the default chooses and by those of a search, says
-/// how long the default's first call took up to its result, in milliseconds, and names the kernels.
-JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+/// Family is what a family of kernels has measured.
+struct Family {
+  std::string_view name;
+  std::span<const CaseKind> kinds = {};
+  /// Returns what calls cost the host to enqueue, in microseconds. Null where that is not measured.
+  JsonObject (*host_time)(Gpu* gpu) = nullptr;
+  /// Returns what first calls of new shapes take on the host, in milliseconds, up to the result. It
+  /// must be the first that the process does. Null where that is not measured.
+  JsonObject (*first_calls)(SearchMode mode, double budget_seconds) = nullptr;
+};
 
-/// MeasureConvWorkspaces does so without a limit of workspace and under limits of 256, 32 and 0
-/// MiB, and adds the workspace that the context then takes: multiples of 2 MiB.
-JsonObject MeasureConvWorkspaces(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+/// Families returns all of them. That of a folder is what BenchFamily returns there, a function
+/// without arguments in the namespace gradsmith::bench::FOLDER.
+std::vector<Family> Families();
 
-/// MeasureBatchNorm times BatchNormalization and BatchNormalizationGrad as chosen by timing, and
-/// the gradient by heuristics, whose first call is timed by itself too.
-JsonObject MeasureBatchNorm(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
-
-/// MeasureHostTime returns what one tuned ConvGrad call of a small shape takes on the host to
-/// enqueue, with one output and with three, in microseconds.
-JsonObject MeasureHostTime(Gpu* gpu);
-
-/// MeasureFirstCalls returns what first calls of new shapes take on the host, in milliseconds, up
-/// to the result. It must be the first that the process does.
-JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds);
+/// KindOf returns a case's kind; it throws where there is none.
+CaseKind KindOf(const SuiteCase& suite_case);
 
 }  // namespace gradsmith::bench
 

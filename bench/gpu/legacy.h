@@ -6,8 +6,8 @@
 #include "cuda/legacy_descriptor.h"
 #include "gpu/measure.h"
 
-/// What cuDNN's legacy API has beside convolutions, called plainly, as ONNX Runtime's training ops
-/// did: the other route that the GPU benchmark times.
+/// What calls of cuDNN's legacy API have in common: called plainly, as ONNX Runtime's training ops
+/// did, it is the other route that the GPU benchmark times.
 namespace gradsmith::bench {
 
 /// LegacyTensor is how the legacy API is told of a tensor.
@@ -15,58 +15,35 @@ class LegacyTensor {
  public:
   /// Throws where cuDNN refuses it.
   LegacyTensor(DataType type, const Dims& dims, const Strides& strides);
-  /// Of a batch normalization's channels; float for tensors of half.
-  static LegacyTensor ChannelsOf(const LegacyTensor& tensor);
-
   [[nodiscard]] cudnnTensorDescriptor_t raw() const { return descriptor_.raw(); }
 
- private:
+ protected:
+  /// Not described yet.
   LegacyTensor();
+
+ private:
   cuda::TensorDescriptor descriptor_;
 };
 
-/// dB of a convolution: cudnnConvolutionBackwardBias, which nothing else here uses.
-class LegacyBiasGradient {
- public:
-  LegacyBiasGradient(const Gpu& gpu, DataType type, const Dims& dY, const Strides& strides);
-  [[nodiscard]] Status Run(const void* dY, void* dB) const;
+/// LegacyHandle returns the thread's handle of cuDNN, which works on the GPU's stream.
+cudnnHandle_t LegacyHandle(const Gpu& gpu);
+
+/// LegacyFactors are one and zero: cuDNN reads factors in double for tensors of double and in float
+/// for all others.
+struct LegacyFactors {
+  explicit LegacyFactors(bool is_double)
+      : one(is_double ? static_cast<const void*>(&kOnes.wide) : &kOnes.narrow),
+        zero(is_double ? static_cast<const void*>(&kZeros.wide) : &kZeros.narrow) {}
+  const void* one;
+  const void* zero;
 
  private:
-  cudnnHandle_t handle_;
-  LegacyTensor dy_;
-  LegacyTensor db_;
-  bool is_double_;
-  decltype(&cudnnConvolutionBackwardBias) function_ = nullptr;
-};
-
-/// Addresses of a batch normalization's tensors.
-struct LegacyBatchNormArguments {
-  const void* X;
-  const void* dY;
-  void* Y;
-  void* dX;
-  const void* scale;
-  const void* B;
-  void* dScale;
-  void* dBias;
-  void* running_mean;
-  void* running_var;
-  void* saved_mean;
-  void* saved_inv_std;
-};
-
-/// Batch normalization in the mode CUDNN_BATCHNORM_SPATIAL.
-class LegacyBatchNorm {
- public:
-  LegacyBatchNorm(const Gpu& gpu, DataType type, const Dims& dims, const Strides& strides);
-  [[nodiscard]] Status Forward(const LegacyBatchNormArguments& arguments) const;
-  [[nodiscard]] Status Backward(const LegacyBatchNormArguments& arguments) const;
-
- private:
-  cudnnHandle_t handle_;
-  LegacyTensor tensor_;
-  LegacyTensor channels_;
-  bool is_double_;
+  struct Both {
+    double wide;
+    float narrow;
+  };
+  static constexpr Both kOnes = {1, 1};
+  static constexpr Both kZeros = {0, 0};
 };
 
 }  // namespace gradsmith::bench

@@ -20,25 +20,6 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 
 }  // namespace
 
-const char* ToString(CaseKind kind) {
-  switch (kind) {
-    case CaseKind::kConv:
-      return "conv";
-    case CaseKind::kConvTranspose:
-      return "conv_transpose";
-    case CaseKind::kBatchNorm:
-      break;
-  }
-  return "batch_norm";
-}
-
-CaseKind SuiteCase::kind() const {
-  if (!columns_.contains("kernel")) {
-    return CaseKind::kBatchNorm;
-  }
-  return columns_.contains("output_padding") ? CaseKind::kConvTranspose : CaseKind::kConv;
-}
-
 std::string SuiteCase::Text(const std::string& column) const {
   const auto found = columns_.find(column);
   return found == columns_.end() ? "" : found->second;
@@ -57,8 +38,9 @@ IntList SuiteCase::Numbers(const std::string& column) const {
 }
 
 std::string SuiteCase::Name() const {
-  const std::string scale = kind() == CaseKind::kBatchNorm ? "/" + Text("scale_type") : "";
-  return Text("case") + " " + Text("type") + scale + " " + Text("layout");
+  const std::string scale = Text("scale_type");
+  return Text("case") + " " + Text("type") + (scale.empty() ? "" : "/" + scale) + " " +
+         Text("layout");
 }
 
 Result<std::vector<SuiteCase>> ReadSuite(const std::string& path) {

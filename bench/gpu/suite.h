@@ -12,18 +12,11 @@
 /// The cases of bench/suites: tab-separated, with a heading that names the columns.
 namespace gradsmith::bench {
 
-enum class CaseKind : std::uint8_t { kConv, kConvTranspose, kBatchNorm };
-
-/// ToString returns "conv", "conv_transpose" or "batch_norm", as the files are named.
-const char* ToString(CaseKind kind);
-
 /// SuiteCase is one line of a suite.
 class SuiteCase {
  public:
   explicit SuiteCase(std::map<std::string, std::string> columns) : columns_(std::move(columns)) {}
 
-  /// By the columns that only such cases have.
-  [[nodiscard]] CaseKind kind() const;
   [[nodiscard]] bool channels_last() const { return Text("layout") == "NHWC"; }
 
   /// A column's text; empty where there is no such column.
@@ -32,7 +25,7 @@ class SuiteCase {
   /// "3,3" as a list.
   [[nodiscard]] IntList Numbers(const std::string& column) const;
 
-  /// "rn50_stem f16 NHWC"; of a batch normalization "128x64x112x112 f16/f32 NHWC".
+  /// "rn50_stem f16 NHWC"; where there is a column scale_type, "128x64x112x112 f16/f32 NHWC".
   [[nodiscard]] std::string Name() const;
 
  private:

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "gpu/batch_norm/legacy_batch_norm.h"
 #include "gpu/cases.h"
-#include "gpu/legacy.h"
 #include "gradsmith/cache.h"
 
 namespace gradsmith::bench {
@@ -37,10 +37,10 @@ constexpr double kImages = 3;
 template <typename T, typename T1, typename T2>
 class BatchNormCase {
  public:
-  BatchNormCase(Gpu* gpu, const SuiteCase& suite_case, CaseOptions options)
+  BatchNormCase(Gpu* gpu, const SuiteCase& suite_case, CaseOptions options, bool relu)
       : gpu_(gpu),
         case_options_(std::move(options)),
-        relu_(case_options_.measures == Measures::kRelu),
+        relu_(relu),
         dims_(suite_case.Numbers("shape")),
         strides_(StridesOf(dims_, suite_case.channels_last())),
         sets_(MakeSets(gpu, dims_)),
@@ -244,26 +244,54 @@ class BatchNormCase {
   Device device_;
 };
 
-}  // namespace
-
-JsonObject MeasureBatchNorm(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+/// Times both directions as chosen by timing, and the gradient by heuristics, whose first call is
+/// timed by itself too.
+template <bool kRelu>
+JsonObject Measure(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   const std::string types = suite_case.Text("type") + "/" + suite_case.Text("scale_type");
   if (types == "f16/f32") {
-    return BatchNormCase<MLFloat16, float, float>(gpu, suite_case, options).Measure();
+    return BatchNormCase<MLFloat16, float, float>(gpu, suite_case, options, kRelu).Measure();
   }
   if (types == "f16/f16") {
-    return BatchNormCase<MLFloat16, MLFloat16, float>(gpu, suite_case, options).Measure();
+    return BatchNormCase<MLFloat16, MLFloat16, float>(gpu, suite_case, options, kRelu).Measure();
   }
   if (types == "bf16/f32") {
-    return BatchNormCase<BFloat16, float, float>(gpu, suite_case, options).Measure();
+    return BatchNormCase<BFloat16, float, float>(gpu, suite_case, options, kRelu).Measure();
   }
   if (types == "f32/f32") {
-    return BatchNormCase<float, float, float>(gpu, suite_case, options).Measure();
+    return BatchNormCase<float, float, float>(gpu, suite_case, options, kRelu).Measure();
   }
   if (types == "f64/f64") {
-    return BatchNormCase<double, double, double>(gpu, suite_case, options).Measure();
+    return BatchNormCase<double, double, double>(gpu, suite_case, options, kRelu).Measure();
   }
   throw std::runtime_error("unknown types " + types);
 }
+
+bool HasCase(const SuiteCase& suite_case) {
+  return !suite_case.Text("shape").empty();
+}
+
+SuiteCase SmallCase() {
+  return SuiteCase(
+      {{"shape", "2,16,8,8"}, {"type", "f16"}, {"scale_type", "f32"}, {"layout", "NHWC"}});
+}
+
+constexpr std::array<CaseMeasure, 2> kMeasures = {
+    {{.measure = &Measure<false>},
+     {.option = "--relu",
+      .what = "batch normalization with ReLU after it",
+      .measure = &Measure<true>}}};
+constexpr std::array<CaseKind, 1> kKinds = {
+    {{.name = "batch_norm", .has = &HasCase, .measures = kMeasures, .small_case = &SmallCase}}};
+
+}  // namespace
+
+namespace batch_norm {
+
+Family BenchFamily() {
+  return {.name = "batch_norm", .kinds = kKinds};
+}
+
+}  // namespace batch_norm
 
 }  // namespace gradsmith::bench

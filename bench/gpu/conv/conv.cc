@@ -1,6 +1,11 @@
-#include "gpu/cases.h"
-#include "gpu/conv_case.h"
-#include "gpu/legacy_conv.h"
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "gpu/conv/conv_case.h"
+#include "gpu/conv/conv_measures.h"
+#include "gpu/conv/legacy_conv.h"
 #include "gradsmith/cache.h"
 
 namespace gradsmith::bench {
@@ -51,5 +56,67 @@ JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions&
   }
   return result.Add("legacy", MeasureLegacyConv(gpu, conv, options.samples));
 }
+
+namespace conv {
+
+namespace {
+
+bool HasFilter(const SuiteCase& suite_case) {
+  return !suite_case.Text("kernel").empty();
+}
+bool IsTransposed(const SuiteCase& suite_case) {
+  return HasFilter(suite_case) && !suite_case.Text("output_padding").empty();
+}
+bool IsConvolution(const SuiteCase& suite_case) {
+  return HasFilter(suite_case) && !IsTransposed(suite_case);
+}
+
+std::map<std::string, std::string> SmallColumns() {
+  return {{"N", "2"},          {"C", "16"},       {"K", "16"},       {"groups", "1"},
+          {"spatial", "8,8"},  {"kernel", "3,3"}, {"stride", "1,1"}, {"pad", "1,1"},
+          {"dilation", "1,1"}, {"type", "f16"},   {"layout", "NHWC"}};
+}
+
+SuiteCase SmallConvolution() {
+  return SuiteCase(SmallColumns());
+}
+SuiteCase SmallTransposed() {
+  std::map<std::string, std::string> columns = SmallColumns();
+  columns["output_padding"] = "0,0";
+  return SuiteCase(std::move(columns));
+}
+
+constexpr std::array<CaseMeasure, 4> kMeasures = {
+    {{.measure = &MeasureConv},
+     {.option = "--one-call",
+      .what = "of convolutions only dX, dW and dB in one call, by search",
+      .measure = &MeasureConvAll},
+     {.option = "--modes",
+      .what = "the same by default, with its first call, and by search",
+      .measure = &MeasureConvModes},
+     {.option = "--workspaces",
+      .what = "the same under limits of workspace",
+      .measure = &MeasureConvWorkspaces}}};
+constexpr std::array<CaseKind, 2> kKinds = {
+    {{.name = "conv",
+      .has = &IsConvolution,
+      .measures = kMeasures,
+      .small_case = &SmallConvolution},
+     {.name = "conv_transpose",
+      .has = &IsTransposed,
+      .measures = kMeasures,
+      .small_case = &SmallTransposed}}};
+
+}  // namespace
+
+Family BenchFamily() {
+  return {
+      .name = "conv",
+      .kinds = kKinds,
+      .host_time = &MeasureConvHostTime,
+      .first_calls = &MeasureFirstConvs};
+}
+
+}  // namespace conv
 
 }  // namespace gradsmith::bench

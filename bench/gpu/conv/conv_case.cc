@@ -1,4 +1,4 @@
-#include "gpu/conv_case.h"
+#include "gpu/conv/conv_case.h"
 
 #include "gradsmith/cache.h"
 

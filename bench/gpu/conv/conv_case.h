@@ -1,12 +1,12 @@
-#ifndef GRADSMITH_BENCH_GPU_CONV_CASE_H_
-#define GRADSMITH_BENCH_GPU_CONV_CASE_H_
+#ifndef GRADSMITH_BENCH_GPU_CONV_CONV_CASE_H_
+#define GRADSMITH_BENCH_GPU_CONV_CONV_CASE_H_
 
 #include <array>
 #include <cstdint>
 #include <string>
 
 #include "gpu/cases.h"
-#include "gpu/conv_shapes.h"
+#include "gpu/conv/conv_shapes.h"
 #include "gpu/measure.h"
 
 /// A case of ConvGrad or ConvTransposeGrad in memory, ready to be called.
@@ -75,4 +75,4 @@ JsonObject ChosenKernels();
 
 }  // namespace gradsmith::bench
 
-#endif  // GRADSMITH_BENCH_GPU_CONV_CASE_H_
+#endif  // GRADSMITH_BENCH_GPU_CONV_CONV_CASE_H_

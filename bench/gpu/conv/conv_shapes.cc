@@ -1,4 +1,4 @@
-#include "gpu/conv_shapes.h"
+#include "gpu/conv/conv_shapes.h"
 
 #include "gpu/measure.h"
 
@@ -33,7 +33,7 @@ ConvShapes ShapesOf(const SuiteCase& suite_case) {
   const std::int64_t x_channels = suite_case.Number("C");
   const std::int64_t y_channels = suite_case.Number("K");
   ConvShapes shapes;
-  shapes.transposed = suite_case.kind() == CaseKind::kConvTranspose;
+  shapes.transposed = !suite_case.Text("output_padding").empty();
   shapes.output_padding = suite_case.Numbers("output_padding");
   ConvGeometry& geometry = shapes.geometry;
   geometry.strides = suite_case.Numbers("stride");

@@ -1,5 +1,5 @@
-#ifndef GRADSMITH_BENCH_GPU_CONV_SHAPES_H_
-#define GRADSMITH_BENCH_GPU_CONV_SHAPES_H_
+#ifndef GRADSMITH_BENCH_GPU_CONV_CONV_SHAPES_H_
+#define GRADSMITH_BENCH_GPU_CONV_CONV_SHAPES_H_
 
 #include "gpu/suite.h"
 #include "gradsmith/conv_algorithms.h"
@@ -25,4 +25,4 @@ ConvShapes ShapesOf(const SuiteCase& suite_case);
 
 }  // namespace gradsmith::bench
 
-#endif  // GRADSMITH_BENCH_GPU_CONV_SHAPES_H_
+#endif  // GRADSMITH_BENCH_GPU_CONV_CONV_SHAPES_H_

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "cuda/driver.h"
-#include "gpu/cases.h"
-#include "gpu/conv_case.h"
+#include "gpu/conv/conv_case.h"
+#include "gpu/conv/conv_measures.h"
 #include "gradsmith/cache.h"
 
 /// How a convolution's gradients change with the batch and with what workspace they may take.

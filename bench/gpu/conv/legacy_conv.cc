@@ -1,9 +1,13 @@
-#include "gpu/legacy_conv.h"
+#include "gpu/conv/legacy_conv.h"
+
+#include <cudnn_cnn.h>
 
 #include <array>
 #include <string>
 #include <vector>
 
+#include "cuda/cudnn.h"
+#include "cuda/dynamic_library.h"
 #include "gpu/legacy.h"
 #include "gradsmith/conv_algorithms.h"
 
@@ -94,6 +98,40 @@ class LegacyStep {
   Context context_;
   std::vector<ConvAlgorithms> of_set_;
 };
+
+/// dB of a convolution: cudnnConvolutionBackwardBias, which nothing else here uses.
+class LegacyBiasGradient {
+ public:
+  LegacyBiasGradient(const Gpu& gpu, DataType type, const Dims& dY, const Strides& strides);
+  [[nodiscard]] Status Run(const void* dY, void* dB) const;
+
+ private:
+  cudnnHandle_t handle_;
+  LegacyTensor dy_;
+  LegacyTensor db_;
+  bool is_double_;
+  decltype(&cudnnConvolutionBackwardBias) function_ = nullptr;
+};
+
+LegacyBiasGradient::LegacyBiasGradient(
+    const Gpu& gpu,
+    DataType type,
+    const Dims& dY,
+    const Strides& strides)
+    : handle_(LegacyHandle(gpu)),
+      dy_(type, dY, strides),
+      db_(type, {1, dY[1]}, {dY[1], 1}),
+      is_double_(type == DataType::kDouble) {
+  const cuda::DynamicLibrary library = Take(cuda::DynamicLibrary::Open({cuda::LoadCudnn()->path}));
+  Require(library.Find("cudnnConvolutionBackwardBias", &function_));
+}
+
+Status LegacyBiasGradient::Run(const void* dY, void* dB) const {
+  const LegacyFactors factors(is_double_);
+  return cuda::ToStatus(
+      function_(handle_, factors.one, dy_.raw(), dY, factors.zero, db_.raw(), dB),
+      "running the legacy bias gradient");
+}
 
 void AddLegacyBias(Gpu* gpu, const ConvCase& conv, int samples, JsonObject* legacy) {
   const ConvShapes& shapes = conv.shapes();

@@ -1,7 +1,7 @@
-#ifndef GRADSMITH_BENCH_GPU_LEGACY_CONV_H_
-#define GRADSMITH_BENCH_GPU_LEGACY_CONV_H_
+#ifndef GRADSMITH_BENCH_GPU_CONV_LEGACY_CONV_H_
+#define GRADSMITH_BENCH_GPU_CONV_LEGACY_CONV_H_
 
-#include "gpu/conv_case.h"
+#include "gpu/conv/conv_case.h"
 #include "gpu/measure.h"
 
 namespace gradsmith::bench {
@@ -12,4 +12,4 @@ JsonObject MeasureLegacyConv(Gpu* gpu, const ConvCase& conv, int samples);
 
 }  // namespace gradsmith::bench
 
-#endif  // GRADSMITH_BENCH_GPU_LEGACY_CONV_H_
+#endif  // GRADSMITH_BENCH_GPU_CONV_LEGACY_CONV_H_

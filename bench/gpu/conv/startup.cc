@@ -1,17 +1,20 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "conv/cuda/call.h"
+#include "conv/cuda/call_plan.h"
 #include "conv/cuda/search_space.h"
 #include "conv/task.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/thread_state.h"
-#include "gpu/cases.h"
+#include "gpu/conv/conv_measures.h"
 #include "gradsmith/cache.h"
 
-/// What calls cost the host.
+/// What calls of ConvGrad cost the host.
 namespace gradsmith::bench {
 
 namespace {
@@ -129,18 +132,46 @@ double HostMicroseconds(const Gpu& gpu, const std::function<Status()>& call) {
   return Median(&times);
 }
 
+/// What a plan is called: the kernel that was chosen, or of a call's plan that no search has named
+/// the kernels that its parts were chosen to be.
+std::string NameOf(const internal::ReadyPlan& ready, const internal::ReadyPlans& plans) {
+  const auto* call = dynamic_cast<const conv::CallPlan*>(ready.plan.get());
+  if (call == nullptr) {
+    return ready.id;
+  }
+  std::string parts;
+  for (const std::shared_ptr<internal::Plan>& part : call->alone()) {
+    const auto of_part = std::ranges::find_if(
+        plans.entries(), [&](const auto& entry) { return entry.second.plan == part; });
+    parts += parts.empty() ? "" : " and ";
+    parts += of_part == plans.entries().end() ? "a kernel no longer kept" : of_part->second.id;
+  }
+  parts = parts.empty() ? "the bias gradient" : parts;
+  return "call of " + parts + (ready.id.empty() ? "" : ", " + ready.id);
+}
+
+/// The name, or the first of it with a number that is not taken.
+std::string Numbered(const std::string& name, std::set<std::string>* taken) {
+  std::string numbered = name;
+  for (int number = 2; !taken->insert(numbered).second; ++number) {
+    numbered = name + " #" + std::to_string(number);
+  }
+  return numbered;
+}
+
 /// What the same work costs the host without this library's part: the plans alone, that were
 /// chosen for dX, dW and all outputs together, and one launch of a small kernel.
 JsonObject MeasureBare(const Gpu& gpu, const SmallConv& conv) {
   cuda::ThreadState& state = cuda::ThreadState::OfThisThread(gpu.info());
   auto* stream = static_cast<CUstream>(gpu.Options().stream);
   JsonObject bare;
+  std::set<std::string> taken;
   for (const auto& [key, ready] : state.plans().entries()) {
     const std::array<void*, conv::kCallTensors> operands = conv.Addresses();
     internal::Plan& plan = *ready.plan;
     const DeviceBuffer workspace =
         Take(DeviceBuffer::Allocate({Backend::kCuda, 0}, plan.workspace() + 1));
-    bare.Add(ready.id, HostMicroseconds(gpu, [&] {
+    bare.Add(Numbered(NameOf(ready, state.plans()), &taken), HostMicroseconds(gpu, [&] {
                return plan.Run({stream, operands, workspace.data()});
              }));
   }
@@ -183,7 +214,7 @@ double MillisecondsOf(const std::function<void()>& what) {
 
 }  // namespace
 
-JsonObject MeasureHostTime(Gpu* gpu) {
+JsonObject MeasureConvHostTime(Gpu* gpu) {
   ContextOptions options = gpu->Options();
   options.search_mode = SearchMode::kBenchmark;
   options.search_budget_seconds = 1;
@@ -201,7 +232,7 @@ JsonObject MeasureHostTime(Gpu* gpu) {
       .Add("bare", MeasureBare(*gpu, conv));
 }
 
-JsonObject MeasureFirstCalls(SearchMode mode, double budget_seconds) {
+JsonObject MeasureFirstConvs(SearchMode mode, double budget_seconds) {
   constexpr std::array<std::array<std::int64_t, 4>, 7> kShapes = {
       {{32, 64, 28, 64},
        {16, 128, 14, 128},
