@@ -26,7 +26,7 @@ function(gradsmith_select library)
   _gradsmith_find_python()
   _gradsmith_find_package_of_selection()
   _gradsmith_selection_options(selection)
-  _gradsmith_check_selection("${library}" "${selection}" has_cuda has_formulas has_convolutions)
+  _gradsmith_check_selection("${library}" "${selection}" has_cuda has_formulas)
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/gradsmith/${library}")
   # Make does not notice that a command has other options.
@@ -117,7 +117,7 @@ macro(_gradsmith_selection_options result)
 endmacro()
 
 # Says now what is wrong with a selection, and tells what of the library it needs.
-function(_gradsmith_check_selection library selection has_cuda has_formulas has_convolutions)
+function(_gradsmith_check_selection library selection has_cuda has_formulas)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -E env "PYTHONPATH=${GRADSMITH_CODEGEN_DIR}"
             "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen list
@@ -132,8 +132,7 @@ function(_gradsmith_check_selection library selection has_cuda has_formulas has_
   endif()
   string(FIND "${rows}" "\"backend\": \"cuda\"" cuda)
   string(FIND "${rows}" "\"kernel\": \"formulas::" formulas)
-  string(FIND "${rows}" "\"kernel\": \"conv::" convolutions)
-  foreach(kind IN ITEMS cuda formulas convolutions)
+  foreach(kind IN ITEMS cuda formulas)
     set(found OFF)
     if(NOT ${kind} EQUAL -1)
       set(found ON)
@@ -169,9 +168,6 @@ macro(_gradsmith_link_selection)
   endif()
   set(options --name "${library}" --ld "${GRADSMITH_BFD_LINKER}" --nm "${CMAKE_NM}" --objcopy "${CMAKE_OBJCOPY}" --objdump
               "${CMAKE_OBJDUMP}")
-  if(has_convolutions AND has_cuda)
-    list(APPEND options --convolutions)
-  endif()
   foreach(architecture IN LISTS ARG_ARCHITECTURES)
     list(APPEND options --architecture "${architecture}")
   endforeach()

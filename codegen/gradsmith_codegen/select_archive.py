@@ -2,7 +2,9 @@
 
 The CMake function gradsmith_select runs it as `python -m gradsmith_codegen.select_archive`. The archive was
 compiled with a section for each function, so that the linker finds what is reached from what must stay: the
-selected rows, and the functions that programs call by name (Registry, Kernel, Context, ...).
+selected rows, and the functions that programs call by name (Registry, Kernel, Context, ...). What a family of
+kernels offers programs beside its operators begins with the family's name, as ConvAlgorithms of conv, and is
+there where the family's rows on CUDA are selected.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from . import images
@@ -22,7 +24,6 @@ from .verbs import FAILED, OK, Refused
 # whose names begin in lower case, are no interface.
 _PUBLIC = re.compile(r"_ZNK?9gradsmith(?:[a-z]{2}|\d+(?P<name>[A-Z]\w*))")
 _GENERATED = re.compile(r"(?:ops_shard_\d+|dispatch_table)\.")  # members of the archive
-_CONVOLUTIONS = "Conv"  # begins what is of convolutions on CUDA alone (gradsmith/conv_algorithms.h)
 _IMAGE = re.compile(r"\.rodata\.gradsmith_image_(\w+)")
 
 
@@ -52,17 +53,42 @@ def _run(command: list[str]) -> str:
     return result.stdout
 
 
-def _names(options: argparse.Namespace, files: Sequence[str]) -> list[str]:
+def _names(options: argparse.Namespace, files: Sequence[str], which: str = "--defined-only") -> list[str]:
     """The lines in which nm tells what the files define for others: a name and what kind it is of."""
-    return _run([options.nm, "--defined-only", "--extern-only", "--format=posix", *files]).splitlines()
+    return _run([options.nm, which, "--extern-only", "--format=posix", *files]).splitlines()
 
 
-def _symbols(options: argparse.Namespace, files: Sequence[str]) -> list[str]:
-    return [line.split()[0] for line in _names(options, files) if len(line.split()) > 1]
+def _symbols(options: argparse.Namespace, files: Sequence[str], which: str = "--defined-only") -> list[str]:
+    return [line.split()[0] for line in _names(options, files, which) if len(line.split()) > 1]
+
+
+def _families_on_cuda(symbols: Iterable[str]) -> set[str]:
+    """Those of which a kernel's RunCuda is among the symbols."""
+    scopes = (_scopes(symbol) for symbol in symbols)
+    return {names[1] for names in scopes if len(names) == 4 and (names[0], names[3]) == ("gradsmith", "RunCuda")}
+
+
+def _scopes(symbol: str) -> list[str]:
+    """["gradsmith", "conv", "ConvGrad", "RunCuda"] of its mangled name, which has each name behind its length."""
+    names = []
+    rest = symbol.removeprefix("_ZN")
+    while rest != symbol and (length := re.match(r"\d+", rest)):
+        end = length.end() + int(length[0])
+        names.append(rest[length.end() : end])
+        rest = rest[end:]
+    return names
+
+
+def _begins_with(family: str, name: str) -> bool:
+    """Whether `ConvAlgorithms` is of `conv`, and `Convert` is not."""
+    prefix = "".join(word.capitalize() for word in family.split("_"))
+    return re.match(rf"{prefix}(?![a-z])", name) is not None
 
 
 def _interface(options: argparse.Namespace) -> list[str]:
     """What programs call by name, of what the archive defines."""
+    selected = _families_on_cuda(_symbols(options, options.objects, "--undefined-only"))
+    left_out = _families_on_cuda(_symbols(options, [options.archive])) - selected
     found = []
     is_generated = False
     for line in _names(options, [options.archive]):
@@ -71,7 +97,7 @@ def _interface(options: argparse.Namespace) -> list[str]:
             continue
         name, kind = [*line.split(), "", ""][:2]
         public = _PUBLIC.match(name) if kind in ("T", "D", "R", "B") and not is_generated else None
-        if public and (options.convolutions or not (public["name"] or "").startswith(_CONVOLUTIONS)):
+        if public and not any(_begins_with(family, public["name"] or "") for family in left_out):
             found.append(name)
     return found
 
@@ -106,7 +132,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", required=True, help="of the library that is made")
     parser.add_argument("--archive", required=True, help="libgradsmith.a")
     parser.add_argument("--output", required=True, help="the object to write")
-    parser.add_argument("--convolutions", action="store_true", help="convolutions on CUDA are selected")
     parser.add_argument(
         "--architecture", action="append", default=[], help="whose code is kept, as 90-real; all by default"
     )

@@ -14,14 +14,14 @@ namespace gradsmith::conv {
 namespace {
 
 /// How a product is cut: rows and columns of the result, and the terms of its sums.
-struct Blocking {
+struct ProductBlocking {
   Tiles rows;
   PositionTiles cols;
   Tiles depth;
 };
 
 template <typename T>
-Blocking ChooseBlocking(const PatchProduct<T>& product) {
+ProductBlocking ChooseProductBlocking(const PatchProduct<T>& product) {
   constexpr std::int64_t kMaxRows = 256;
   constexpr std::int64_t kMinRows = 32;
   constexpr std::int64_t kMaxDepth = 2048;
@@ -40,8 +40,8 @@ Blocking ChooseBlocking(const PatchProduct<T>& product) {
 
 /// Scratch memory of one thread.
 template <typename Real>
-struct Workspace {
-  explicit Workspace(const Blocking& blocking)
+struct ProductWorkspace {
+  explicit ProductWorkspace(const ProductBlocking& blocking)
       : filter(AllocateScratch<Real>(blocking.rows.largest() * blocking.depth.largest())),
         patches(AllocateScratch<Real>(blocking.depth.largest() * blocking.cols.largest())),
         result(AllocateScratch<Real>(blocking.rows.largest() * blocking.cols.largest())) {}
@@ -65,7 +65,7 @@ void RunTile(
     std::int64_t group,
     Range rows,
     Range cols,
-    const Workspace<internal::Accumulator<T>>& workspace) {
+    const ProductWorkspace<internal::Accumulator<T>>& workspace) {
   using Real = internal::Accumulator<T>;
   const GridMatrix<const T> filter = product.Filter(group);
   const GridMatrix<T> result = product.Result(group);
@@ -96,13 +96,13 @@ void RunTile(
 
 template <typename T>
 void RunTiles(const Context& context, const PatchProduct<T>& product) {
-  const Blocking blocking = ChooseBlocking(product);
+  const ProductBlocking blocking = ChooseProductBlocking(product);
   const std::int64_t row_tiles = blocking.rows.count();
   const std::int64_t col_tiles = blocking.cols.count();
   const std::int64_t multiplications =
       blocking.rows.largest() * blocking.cols.largest() * product.patches.rows();
   const auto body = [&](std::int64_t begin, std::int64_t end) {
-    const Workspace<internal::Accumulator<T>> workspace(blocking);
+    const ProductWorkspace<internal::Accumulator<T>> workspace(blocking);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t group = task / (row_tiles * col_tiles);
       RunTile(

@@ -1,3 +1,4 @@
+// Compiled alone: it has definitions of its own.
 #include "core/search_revision.h"
 
 #include <gtest/gtest.h>

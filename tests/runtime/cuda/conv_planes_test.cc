@@ -1,3 +1,4 @@
+// Compiled alone: its namespaces see what each other declares.
 #include <gtest/gtest.h>
 
 #include <algorithm>
