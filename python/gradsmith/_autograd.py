@@ -14,7 +14,7 @@ import torch
 from torch.autograd import forward_ad
 
 from . import _arguments, _core, _ops
-from ._double_backward import ASSUMED, FORMULAS, Call
+from ._double_backward import Call, formulas_of
 from ._libraries import torch_dtypes
 from ._ops import FUNCTIONS, TORCH_SCHEMAS
 from ._policy import current, entered_text, of_text
@@ -47,10 +47,10 @@ class _Registration:
         self.torch_op.register_fake(self._fake)
         if hasattr(self.torch_op, "register_vmap"):  # since PyTorch 2.5
             self.torch_op.register_vmap(self._map)
-        self._family = op.kernel.partition("::")[0]
+        self._formulas = formulas_of(op.kernel.partition("::")[0])
         if gradient is not None:
             self.torch_op.register_autograd(self._backward, setup_context=self._remember)
-        elif op.gradient_of and self._family in FORMULAS:
+        elif op.gradient_of and self._formulas:
             self.torch_op.register_autograd(self._double_backward, setup_context=self._remember_all)
 
     def _run(
@@ -161,7 +161,7 @@ class _Registration:
 
     def _remember_all(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         needed = self._needed(ctx)
-        for name in ASSUMED.get(self._family, ()):
+        for name in self._formulas.assumed if self._formulas else ():
             if name in needed:
                 raise ValueError(
                     f"{self.op.name}: {name} requires a gradient and has none of its own: it is taken to be that of X, "
@@ -183,7 +183,7 @@ class _Registration:
             given={name: one for name, one in zip(ctx.outputs, gradients, strict=True) if one is not None},
             needed=self._needed(ctx),
         )
-        made = FORMULAS[self._family](call)
+        made = self._formulas.gradients_of(call) if self._formulas else {}
         return tuple(made.get(tensor.name) for tensor in self.op.inputs)
 
     def wanted(self, outputs: Any) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import gradsmith
@@ -17,16 +18,19 @@ from . import _core, _device
 from ._libraries import ELEMENT_TYPES, torch_dtypes
 from ._ops import FUNCTIONS, OPERATIONS
 
-PROBLEMS = (
-    "ConvGrad float X=1x1x3x3 W=1x1x2x2",
-    "ConvGrad float X=8x16x28x28 W=16x16x3x3 pads=1,1,1,1",
-    "ConvTransposeGrad float X=8x16x14x14 W=16x16x3x3 strides=2,2",
-    "BatchNormalizationGrad float dY=8x16x28x28 X=8x16x28x28 scale=16 saved_mean=16 saved_inv_std=16",
-)
 _MOST_CALLS = 10_000
 _FEWEST_CALLS = 5
 _SIZES_OF_PRODUCTS_ON_CPU = (512, 1024, 2048)
 _SIZES_OF_PRODUCTS = (4096,)
+
+
+def default_problems() -> list[str]:
+    """Those of runtime/FAMILY/problems.txt, of the operators that there are and in their order."""
+    order = {op.name: number for number, op in enumerate(gradsmith.ops())}
+    files = (Path(__file__).parent / "_problems").glob("*.txt")
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    known = [(order[line.split()[0]], line) for line in lines if line.split()[0] in order]
+    return [line for _, line in sorted(known, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)

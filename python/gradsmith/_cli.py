@@ -245,7 +245,7 @@ def _done(action: str, file: str, choices: int, options: argparse.Namespace) -> 
 
 
 def _run_bench(options: argparse.Namespace) -> int:
-    problems = _problems(options.problems) if options.problems else _bench.PROBLEMS
+    problems = _problems(options.problems) if options.problems else _bench.default_problems()
     rows, status = _each(problems, lambda one: _bench.measure(one, options.device, options.seconds), options)
     tables.show([vars(row) for row in rows], options.json)
     if options.plot and rows:
