@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -334,12 +335,19 @@ class ConvolutionOracle final : public Oracle {
       const auto to = transposed_ ? image : result;
       Y.Add(to, Product(X.values[from], W.values[filter]));
     });
-    if (B != nullptr) {
-      ForEachElement(OutputDims(conv), [&](auto element, auto channel) {
-        Y.Add(element, Given(B->values[channel]));
-      });
+    if (B == nullptr) {
+      return {{"Y", Y.Get()}};
     }
-    return {{"Y", Y.Get()}};
+    ForEachElement(OutputDims(conv), [&](auto element, auto channel) {
+      Y.Add(element, Given(B->values[channel]));
+    });
+    Expected expected = Y.Get();
+    expected.interim.resize(expected.value.values.size());
+    ForEachElement(OutputDims(conv), [&](auto element, auto channel) {
+      expected.interim[element] =
+          std::abs(expected.value.values[element]) + std::abs(B->values[channel]);
+    });
+    return {{"Y", expected}};
   }
 
   [[nodiscard]] ExpectedOutputs

@@ -24,6 +24,9 @@ struct Expected {
   /// accumulator's unit roundoff: (terms + a few) * (sum of the terms' absolute values), carried
   /// through what follows.
   std::vector<double> error;
+  /// The size of what a kernel on CUDA may round to a type of 16 bits before it adds the element's
+  /// last term, as cuDNN does before it adds a bias. Empty where kernels round results once.
+  std::vector<double> interim = {};
 };
 
 using ExpectedOutputs = std::map<std::string, Expected, std::less<>>;

@@ -217,6 +217,9 @@ void AccumulateAndCompare(
       expected.error[j] += std::abs(expected.value.values[j]) * rounding;
       expected.value.values[j] += held[j];
       expected.bound[j] *= 2;
+      if (!expected.interim.empty()) {
+        expected.interim[j] += std::abs(held[j]);
+      }
     }
   }
   report.FailIfNot(

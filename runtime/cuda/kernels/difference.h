@@ -10,9 +10,9 @@ struct Difference {
   double squared_expected;        ///< sum of b^2, or of what b was summed from
   double largest_error;           ///< max |a - b|
   unsigned long long not_finite;  ///< elements where a or b is NaN or infinite; left out above
-  /// Elements further from b than one rounding of their type, told by conv::CheckSample alone.
+  /// Elements further from b than one rounding of their type; only checks of samples tell.
   unsigned long long rounded_twice;
-  unsigned long long compared;  ///< elements, told by conv::CheckSample alone
+  unsigned long long compared;  ///< elements; only checks of samples tell
 };
 
 }  // namespace gradsmith::cuda

@@ -94,9 +94,9 @@ struct ContextOptions {
   /// promise of their type. Batch normalization may then lose the digits that a large mean costs.
   /// It holds on the CPU as well.
   bool allow_reduced_accuracy = false;
-  /// Whether only kernels of convolutions are taken that never multiply padding, which is zero.
-  /// What is NaN or infinite in an input then reaches those results alone that have a product with
-  /// it.
+  /// Whether only kernels are taken that never multiply padding, which is zero. What is NaN or
+  /// infinite in an input then reaches those results alone that have a product with it. It bears
+  /// on convolutions: all kernels of other operators are such.
   bool exact_padding = false;
   /// The mode of searches. Where it is unset, the environment variable GRADSMITH_SEARCH_MODE says
   /// it, and otherwise it is kHeuristic.
