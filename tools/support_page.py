@@ -98,8 +98,7 @@ def sections(schema: dict[str, Any]) -> list[Section]:
     """Of the families that have one, in the order of their operators in ops.yaml."""
     order = [op["name"] for op in schema["ops"]]
     found = [
-        Section(**yaml.safe_load(path.read_text(encoding="utf-8")))
-        for path in ROOT.glob("runtime/*/support/page.yaml")
+        Section(**yaml.safe_load(path.read_text(encoding="utf-8"))) for path in ROOT.glob("runtime/*/support/page.yaml")
     ]
     return sorted(found, key=lambda section: min(map(order.index, section.primitives)))
 

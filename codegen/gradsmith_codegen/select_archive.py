@@ -65,7 +65,9 @@ def _symbols(options: argparse.Namespace, files: Sequence[str], which: str = "--
 def _families_on_cuda(symbols: Iterable[str]) -> set[str]:
     """Those of which a kernel's RunCuda is among the symbols."""
     scopes = (_scopes(symbol) for symbol in symbols)
-    return {names[1] for names in scopes if len(names) == 4 and (names[0], names[3]) == ("gradsmith", "RunCuda")}
+    return {
+        names[1] for names in scopes if len(names) == 4 and (names[0], names[3]) == ("gradsmith", "RunCuda")
+    }
 
 
 def _scopes(symbol: str) -> list[str]:

@@ -16,11 +16,6 @@ from gradsmith_codegen.reference import Page, pages
 
 INDEX = "generated/docs/README.md"
 SUPPORT = "docs/support/README.md"
-_CONVOLUTIONS = (
-    "What is NaN or infinite reaches the results that have a product with it, and on a GPU, unless the policy "
-    "`exact_padding` is set, "
-    "[may reach others at borders](../../docs/cuda.md#what-is-not-finite-at-borders)."
-)
 _NO_PATTERN = "own"  # what the filter calls a kernel on no pattern
 
 
@@ -34,14 +29,22 @@ def sources(root: Path) -> dict[str, str]:
     support = (root / SUPPORT).read_text(encoding="utf-8")
     texts = {INDEX: _index([page.about for page in found])}
     for page in found:
-        texts[f"generated/docs/{page.name}.md"] = _page(page, figures.get(page.about.op, []), support)
+        note = _note(root, page.about.kernel.partition("::")[0])
+        texts[f"generated/docs/{page.name}.md"] = _page(page, note, figures.get(page.about.op, []), support)
     return texts
 
 
-def _page(page: Page, figures: list[measured.Measured], support: str) -> str:
+def _note(root: Path, family: str) -> str:
+    """What a family of kernels has said of its operators: runtime/FAMILY/page.md, whose links lead from there, as deep
+    as the operators' pages are."""
+    path = root / "runtime" / family / "page.md"
+    return path.read_text(encoding="utf-8").rstrip() if family and path.is_file() else ""
+
+
+def _page(page: Page, note: str, figures: list[measured.Measured], support: str) -> str:
     lines = [page.text.rstrip()]
-    if page.about.kernel.startswith("conv::"):
-        lines += ["", "## Values that are not finite", "", _CONVOLUTIONS]
+    if note:
+        lines += ["", note]
     cells = cells_of(page.about.op, support)
     if cells:
         lines += ["", "## Which source serves which cell", "", *cells, ""]
