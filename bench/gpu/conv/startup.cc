@@ -139,6 +139,9 @@ std::string NameOf(const internal::ReadyPlan& ready, const internal::ReadyPlans&
   if (call == nullptr) {
     return ready.id;
   }
+  if (!ready.id.empty()) {
+    return "call of " + ready.id;
+  }
   std::string parts;
   for (const std::shared_ptr<internal::Plan>& part : call->alone()) {
     const auto of_part = std::ranges::find_if(
@@ -146,8 +149,7 @@ std::string NameOf(const internal::ReadyPlan& ready, const internal::ReadyPlans&
     parts += parts.empty() ? "" : " and ";
     parts += of_part == plans.entries().end() ? "a kernel no longer kept" : of_part->second.id;
   }
-  parts = parts.empty() ? "the bias gradient" : parts;
-  return "call of " + parts + (ready.id.empty() ? "" : ", " + ready.id);
+  return "call of " + (parts.empty() ? "the bias gradient" : parts);
 }
 
 /// The name, or the first of it with a number that is not taken.

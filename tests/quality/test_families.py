@@ -1,0 +1,126 @@
+"""Nobody outside a family's own files names it: tools, benchmarks and bindings find families in tables and folders."""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY
+
+RUNTIME = REPOSITORY / "runtime"
+FAMILIES = sorted(path.parent.name for path in RUNTIME.glob("*/kernels.h"))
+# What serves all families. Tests of this and that may take a family as their example.
+FOLDERS = ("runtime", "tools", "bench", "python", "codegen", "templates", "cmake", "docs/site", "examples")
+FOLDERS_OF_TESTS = ("support", "emulated_gpu", "fake_cudnn", "fuzz", "gpu", "plugin")
+CPP = (".h", ".cc", ".cu", ".cuh")
+SUFFIXES = (*CPP, ".in", ".jinja", ".py", ".cmake")
+
+# By file: why it names a family.
+EXCEPTIONS = {
+    "codegen/gradsmith_codegen/faults.py": "a message shows the form of a kernel's name by an example",
+    "codegen/gradsmith_codegen/shape_rules.py": "the generator's own copies of the families' shape rules",
+    "tests/fuzz/schema.py": "pieces of entries that are put where they do not belong",
+}
+
+
+def is_source(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.name == "CMakeLists.txt"
+
+
+def sources() -> Iterator[Path]:
+    tests = (f"tests/{folder}" for folder in FOLDERS_OF_TESTS)
+    for folder in (*FOLDERS, *tests):
+        yield from (path for path in sorted((REPOSITORY / folder).rglob("*")) if is_source(path))
+    yield from (REPOSITORY / "CMakeLists.txt", REPOSITORY / "tests/CMakeLists.txt", REPOSITORY / "run")
+
+
+def is_of(family: str, path: Path) -> bool:
+    """Whether a folder of the path is the family's, or the file has its name in front: conv_case.cc, gpu_conv.py."""
+    inside = path.relative_to(REPOSITORY)
+    return family in inside.parts[:-1] or re.match(rf"(.*_)?{family}(_|\.|$)", inside.name) is not None
+
+
+@functools.cache
+def code_of(path: Path) -> str:
+    """Without comments and doc strings, which may give examples."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in CPP:
+        return re.sub(r"//.*|/\*.*?\*/", "", text)
+    if path.suffix == ".py":
+        return python_code(text)
+    return re.sub(r"^\s*#.*", "", text, flags=re.MULTILINE)
+
+
+def python_code(text: str) -> str:
+    """Its tokens, one on each line; a string that is a statement is a doc string."""
+    tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type != tokenize.COMMENT]
+    begins = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.NL, tokenize.ENCODING}
+    code = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        is_statement = before is None or before.type in begins
+        if not (token.type == tokenize.STRING and is_statement and token.line.strip().startswith(('"""', 'r"""'))):
+            code.append(token.string)
+    return "\n".join(code)
+
+
+def names_of(family: str, code: str) -> list[str]:
+    """Where the code includes a header of the family, is in its namespace, or names it or a file of it."""
+    patterns = (
+        rf'#include ["<]{family}/[^">]+[">]',
+        rf"\bnamespace (?:gradsmith::)?{family}\b",
+        rf"\b{family}::",
+        rf"\bruntime/{family}\b",
+    )
+    return [found[0] for pattern in patterns for found in re.finditer(pattern, code)]
+
+
+def offences(family: str) -> dict[str, list[str]]:
+    named = ((path, names_of(family, code_of(path))) for path in sources() if not is_of(family, path))
+    return {str(path.relative_to(REPOSITORY)): names for path, names in named if names}
+
+
+def test_families_are_found() -> None:
+    assert {"batch_norm", "conv", "pool"} <= set(FAMILIES)
+    assert len(list(sources())) > 300
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nobody_else_names_a_family(family: str) -> None:
+    assert {path: names for path, names in offences(family).items() if path not in EXCEPTIONS} == {}
+
+
+def test_every_exception_is_one() -> None:
+    named = {path for family in FAMILIES for path in offences(family)}
+    assert set(EXCEPTIONS) <= named
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ('#include "conv/cuda/form.h"', ['#include "conv/cuda/form.h"']),
+        ("namespace gradsmith::conv {", ["namespace gradsmith::conv"]),
+        ('conv::Task task; kernel.starts_with("conv::")', ["conv::", "conv::"]),
+        ("set_source_files_properties(runtime/conv/a.cc)", ["runtime/conv"]),
+        ('#include "gpu/conv_case.h"\nreference::convert(x); deconv::Task', []),
+    ],
+)
+def test_what_names_a_family(code: str, names: list[str]) -> None:
+    assert names_of("conv", code) == names
+
+
+def test_examples_in_comments_are_none() -> None:
+    code = python_code('"""Of conv::Conv."""\n\nx = 1  # conv::Conv\n\n\ndef f():\n    """As conv::Conv."""\n')
+    assert names_of("conv", code) == []
+    assert names_of("conv", python_code('x = "conv::Conv"\n')) == ["conv::"]
+
+
+def test_whose_a_file_is() -> None:
+    for path in ("runtime/conv/axes.h", "bench/gpu/conv/startup.cc", "bench/gpu_conv.py", "tests/reference/conv.cc"):
+        assert is_of("conv", REPOSITORY / path), path
+    for path in ("tools/support.cc", "bench/convert.py", "runtime/cuda/graph.h"):
+        assert not is_of("conv", REPOSITORY / path), path
