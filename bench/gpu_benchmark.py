@@ -24,18 +24,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gpu_report
 from gpu_checks import Checker
-from gpu_figures import figure_at
 from gpu_goals import goals
+from gpu_kinds import Part, families, parts
 from gpu_peer import Torch, first_line
 from gpu_program import Program, cudnn_of_torch
-from gpu_suites import SUITES, Case, batch_cases, case_name, is_wanted, read_suite, sweep_cases, write_suite
+from gpu_suites import Case, case_name, is_wanted, read_suite, write_suite
 
 SAVED_EVERY = 10.0  # seconds, should the rest come to nothing
 DEATH = "the program died"
@@ -45,72 +45,23 @@ RUINED = ("CUDA_ERROR_ILLEGAL", "CUDA_ERROR_LAUNCH", "CUDA_ERROR_MISALIGNED")  #
 # --- the parts ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Part:
-    """Cases that are measured in one way."""
-
-    name: str
-    weight: float  # its share of the time, where that is limited
-    cases: Callable[[], list[Case]]
-    torch: Callable[[Torch, Case, dict[str, Any]], dict[str, Any]] | None  # by PyTorch, after the program's line
-    kind: str = ""  # of the cases, if not the name
-    arguments: tuple[str, ...] = ()  # to the program
-    results: str = "cases"  # where they go
-
-
-def sets_of(line: dict[str, Any]) -> int:
-    return int((line.get("results") or {}).get("sets", 2))
-
-
-def torch_batch_norm(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
-    return peer.batch_norm(case, sets_of(line))
-
-
-def torch_batch_norm_relu(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
-    return peer.batch_norm(case, sets_of(line), relu=True)
-
-
-def torch_conv(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
-    return peer.conv(case, sets_of(line))
-
-
-def torch_one_call(peer: Torch, case: Case, line: dict[str, Any]) -> dict[str, Any]:
-    """With as many samples as ours: large batches have fewer."""
-    samples = figure_at(line, "results", "ours", "benchmark", "all", "samples")
-    return peer.conv(case, sets_of(line), ["all"], int(samples) if samples else None)
-
-
-def suite(name: str) -> Callable[[], list[Case]]:
-    return lambda: read_suite(SUITES / f"{name}.tsv")
-
-
-# Weights are about the seconds that each takes on an H200.
-PARTS = (
-    Part("batch_norm", 80, suite("batch_norm"), torch_batch_norm),
-    Part("batch_norm_relu", 80, suite("batch_norm"), torch_batch_norm_relu, arguments=("--relu",)),
-    Part("conv", 600, suite("conv"), torch_conv),
-    Part("conv_transpose", 300, suite("conv_transpose"), torch_conv),
-    Part("batches", 150, batch_cases, torch_one_call, "conv", ("--one-call",), "batches"),
-    Part("workspaces", 150, sweep_cases, None, "conv", ("--workspaces",), "workspaces"),
-)
-# It measures no more than all gradients in one call, by default and by search, of any suite of convolutions.
-MODES = Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",))
+PARTS = parts()
 
 
 def chosen_parts(options: argparse.Namespace) -> list[Part]:
     """All of them, unless some are named; the cases of --suite in place of those that the one of --only has."""
-    names = {options.only, *(name for name in ("batches", "workspaces") if getattr(options, name))}
-    parts = [part for part in (*PARTS, MODES) if part.name in names] or list(PARTS)
+    names = {options.only, *(part.name for part in PARTS if part.option and getattr(options, part.name))}
+    chosen = [part for part in PARTS if part.name in names] or [part for part in PARTS if not part.must_be_named]
     if options.suite is None:
-        return parts
+        return chosen
     return [
-        replace(part, cases=lambda: read_suite(options.suite)) if part.name == options.only else part for part in parts
+        replace(part, cases=lambda: read_suite(options.suite)) if part.name == options.only else part for part in chosen
     ]
 
 
-def deadline_of(parts: list[Part], end: float) -> float:
+def deadline_of(left: list[Part], end: float) -> float:
     """Until when the first of these may begin cases: its share of the time that is left."""
-    share = parts[0].weight / sum(part.weight for part in parts)
+    share = left[0].weight / sum(part.weight for part in left)
     now = time.monotonic()
     return end if math.isinf(end) else now + share * max(end - now, 0)
 
@@ -193,6 +144,11 @@ def only_line(program: Program, *arguments: str, cache: Path | None = None) -> d
     return found
 
 
+def host_of(peer: Torch) -> dict[str, float]:
+    """Of the calls that the program's --host measures of ours."""
+    return {name: time for family in families() if family.host for name, time in family.host(peer).items()}
+
+
 def first_calls(program: Program) -> dict[str, Any]:
     """Each in a process of its own; those named `again` find the cache file that the one before left."""
 
@@ -251,10 +207,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("gpu-results"), help="folder of the results")
     parser.add_argument("--cudnn", default=os.environ.get("GRADSMITH_CUDNN_LIBRARY"), help="default: that of PyTorch")
     parser.add_argument("--filter", default="", help="only cases whose name contains one of these, as ' f16 , tf32 '")
-    parser.add_argument("--only", choices=[part.name for part in (*PARTS, MODES)], help="one part")
+    parser.add_argument("--only", choices=[part.name for part in PARTS], help="one part")
     parser.add_argument("--suite", type=Path, help="with --only: cases of your own, in a file such as bench/suites has")
-    parser.add_argument("--batches", action="store_true", help="five convolutions at batches of 1 to 1024")
-    parser.add_argument("--workspaces", action="store_true", help="the convolutions under limits of workspace")
+    for part in PARTS:
+        if part.option:
+            parser.add_argument(f"--{part.name}", action="store_true", help=part.option)
     parser.add_argument("--cases-only", action="store_true", help="no checks, no host times, no first calls")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds for each search")
     parser.add_argument("--samples", type=int, default=24, help="timed calls for each figure")
@@ -286,15 +243,15 @@ def main() -> int:
     results["machine"] = machine(peer)
     if not options.cases_only:
         results["checks"] = Checker(program).check_all()
-        results["host"] = {"ours": only_line(program, "--host"), "torch": peer.host()}
+        results["host"] = {"ours": only_line(program, "--host"), "torch": host_of(peer)}
     for check in results.get("checks", []):
         if not check["ok"]:
             print(f"WRONG: {check}", file=sys.stderr)
     results["control"] = {"start": peer.control()}
     print(f"prepared in {time.monotonic() - start:.0f} s", file=sys.stderr)
-    parts = chosen_parts(options)
-    for number, part in enumerate(parts):
-        deadline = deadline_of(parts[number:], start + options.time_limit)
+    chosen = chosen_parts(options)
+    for number, part in enumerate(chosen):
+        deadline = deadline_of(chosen[number:], start + options.time_limit)
         run_part(program, peer, part, options, deadline, results)
     results["control"]["end"] = peer.control()
     results["seconds"] = time.monotonic() - start

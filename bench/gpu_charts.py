@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gpu_sweeps
 from gpu_figures import (
     Case,
     achieved_tflops,
@@ -21,6 +19,7 @@ from gpu_figures import (
     ratios_by_group,
     torch_ratio,
 )
+from gpu_kinds import families, kinds
 
 FASTER, SLOWER = "#2f7d4f", "#b5483a"
 
@@ -31,39 +30,23 @@ PEAK_TFLOPS = {
     "H200": {"tf32": 494.0, "f32": 67.0, "f64": 67.0},
 }
 
-RATIO_CHARTS: tuple[tuple[str, str, Callable[[Case], float | None], str], ...] = (
-    ("conv", "torch", torch_ratio, "ConvGrad, dX + dW + dB: PyTorch's time / gradsmith's"),
-    ("conv", "legacy", legacy_ratio, "ConvGrad, dX + dW + dB: cuDNN's legacy API's time / gradsmith's"),
-    ("conv_transpose", "torch", torch_ratio, "ConvTransposeGrad, dX + dW + dB: PyTorch's time / gradsmith's"),
-    (
-        "conv_transpose",
-        "legacy",
-        legacy_ratio,
-        "ConvTransposeGrad, dX + dW + dB: cuDNN's legacy API's time / gradsmith's",
-    ),
-    ("batch_norm", "torch", torch_ratio, "BatchNormalizationGrad: PyTorch's time / gradsmith's"),
-    (
-        "batch_norm",
-        "legacy",
-        legacy_ratio,
-        "BatchNormalizationGrad: cuDNN's legacy SPATIAL mode's time / gradsmith's",
-    ),
-    ("batch_norm_relu", "torch", torch_ratio, "BatchNormalizationReluGrad: PyTorch's time / gradsmith's"),
-)
-ROOFLINE_TITLES = {"conv": "ConvGrad", "conv_transpose": "ConvTransposeGrad", "batch_norm": "BatchNormalizationGrad"}
-
 
 def draw_all(results: dict[str, Any], folder: Path) -> None:
     """Every chart that there are figures for. Throws ImportError without matplotlib."""
     gpu = results.get("machine", {}).get("gpu", "")
-    for kind, peer, ratio_of, title in RATIO_CHARTS:
-        groups = ratios_by_group(of_kind(results, kind), ratio_of)
-        draw_ratios(groups, f"{title} ({gpu})", folder / f"{kind}_{peer}.svg")
-    for kind, op in ROOFLINE_TITLES.items():
-        points = roofline_points(of_kind(results, kind))
-        draw_roofline(points, limits(results), f"{op}: roofline ({gpu})", folder / f"{kind}_roofline.svg")
-    batches = gpu_sweeps.batch_points(results)
-    draw_batches(batches, f"ConvGrad, dX + dW + dB, by batch, NHWC ({gpu})", folder / "conv_batches.svg")
+    for name, kind in kinds().items():
+        cases = of_kind(results, name)
+        what = kind.op if kind.outputs == kind.gradient else f"{kind.op}, {kind.outputs.replace('+', ' + ')}"
+        peers = {"torch": ("PyTorch", torch_ratio), "legacy": (kind.legacy_name, legacy_ratio)}
+        for peer, (called, ratio_of) in peers.items():
+            title = f"{what}: {called}'s time / gradsmith's ({gpu})"
+            draw_ratios(ratios_by_group(cases, ratio_of), title, folder / f"{name}_{peer}.svg")
+        if kind.has_roofline:
+            title = f"{kind.op}: roofline ({gpu})"
+            draw_roofline(roofline_points(cases), limits(results), title, folder / f"{name}_roofline.svg")
+    for family in families():
+        if family.draw:
+            family.draw(results, folder)
 
 
 def panels(count: int, height: float) -> tuple[Any, list[Any], Any]:
@@ -168,28 +151,3 @@ def draw_limits(axis: Any, copy: float | None, peak: float | None, at: list[floa
         if begin < most:
             axis.plot([begin, most], [peak, peak], color="black", linewidth=0.8)
             axis.annotate(f"{peak:.0f} TFLOP/s", (most, peak), ha="right", va="bottom", fontsize=6)
-
-
-# --- batches --------------------------------------------------------------------------------------------------------
-
-
-def draw_batches(points: list[gpu_sweeps.BatchPoint], title: str, path: Path) -> None:
-    """Time for each image over the batch: a panel for each type, a colour for each layer."""
-    types = list(dict.fromkeys(point.type for point in points if point.ours or point.torch))
-    if not types:
-        return
-    figure, axes, pyplot = panels(len(types), 3.5)
-    layers = list(dict.fromkeys(point.layer for point in points))
-    batches = sorted({point.batch for point in points})
-    for axis, kind in zip(axes, types, strict=True):
-        axis.set(xscale="log", yscale="log", xlabel="batch", ylabel="us an image")
-        for number, layer in enumerate(layers):
-            some = sorted((p for p in points if (p.type, p.layer) == (kind, layer)), key=lambda p: p.batch)
-            for who, style, label in (("ours", "-", layer), ("torch", "--", None)):
-                times = {p.batch: gpu_sweeps.per_image(getattr(p, who), p.batch) for p in some}
-                known = [batch for batch, time in times.items() if time is not None]
-                axis.plot(known, [times[b] for b in known], style, color=f"C{number}", marker=".", label=label)
-        axis.set_xticks(batches, list(map(str, batches)))
-        axis.set_title(f"{kind}: gradsmith solid, PyTorch dashed", fontsize=8)
-        axis.legend(fontsize=6, frameon=False)
-    save(figure, pyplot, title, path)

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import gpu_figures
-from gpu_figures import PARTS, Case, is_batch_norm
+from gpu_figures import Case
 from gpu_goals import NOISE
+from gpu_kinds import kind_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Change:
 def figure_of(case: Case, part: str) -> Figure | None:
     """Of the search by timing, which is what ratios are about."""
     figures = (case.get("results") or {}).get("ours") or {}
-    figures = (figures if is_batch_norm(case) else figures.get("benchmark") or {}).get(part) or {}
+    figures = (figures.get("benchmark") or {} if kind_of(case).by_mode else figures).get(part) or {}
     median = figures.get("median")
     if not median:
         return None
@@ -69,7 +70,7 @@ def in_both(before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[Cas
     for case in after["cases"]:
         earlier = old.get((case["kind"], case["name"]))
         if earlier is not None:
-            yield from ((earlier, case, part) for part in PARTS[case["kind"]])
+            yield from ((earlier, case, part) for part in kind_of(case).parts)
 
 
 def drift_between(before: dict[str, Any], after: dict[str, Any]) -> float:

@@ -9,25 +9,14 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gpu_kinds import kind_of
+
 Case = dict[str, Any]  # a line of gpu_benchmark, with PyTorch's figures under "torch"
-
-CONV_PARTS = ("dX", "dW", "dB", "all")
-BATCH_NORM_PARTS = ("forward", "backward")
-PARTS = {
-    "conv": CONV_PARTS,
-    "conv_transpose": CONV_PARTS,
-    "batch_norm": BATCH_NORM_PARTS,
-    "batch_norm_relu": BATCH_NORM_PARTS,
-}
-
-
-def is_batch_norm(case: Case) -> bool:
-    return PARTS[case["kind"]] is BATCH_NORM_PARTS
 
 
 def gradient_part(case: Case) -> str:
     """The part that is all of the gradient."""
-    return "backward" if is_batch_norm(case) else "all"
+    return kind_of(case).gradient
 
 
 def figure_at(figures: Any, *path: str) -> float | None:
@@ -38,7 +27,7 @@ def figure_at(figures: Any, *path: str) -> float | None:
 
 def ours(case: Case, part: str, mode: str = "benchmark", figure: str = "median") -> float | None:
     where = ["ours", mode, part]
-    if is_batch_norm(case):
+    if not kind_of(case).by_mode:
         where = ["ours", part] if mode == "benchmark" else [mode, part]
     return figure_at(case.get("results"), *where, figure)
 
@@ -48,10 +37,11 @@ def legacy(case: Case, part: str, figure: str = "median") -> float | None:
 
 
 def torch_time(case: Case, part: str) -> float | None:
-    """Of batch normalization the better of PyTorch's two: its cuDNN path and its own kernels."""
-    if not is_batch_norm(case):
+    """The best of PyTorch's ways, where it has several."""
+    sources = kind_of(case).torch_sources
+    if not sources:
         return figure_at(case.get("torch"), part, "median")
-    times = [figure_at(case.get("torch"), source, part, "median") for source in ("cudnn", "native")]
+    times = [figure_at(case.get("torch"), source, part, "median") for source in sources]
     return min((time for time in times if time is not None), default=None)
 
 
@@ -60,7 +50,7 @@ def ratio(theirs: float | None, own: float | None) -> float | None:
 
 
 def torch_ratio(case: Case) -> float | None:
-    """Of all that training needs: dX, dW and dB, or dX, dScale and dBias."""
+    """Of all that training needs."""
     part = gradient_part(case)
     return ratio(torch_time(case, part), ours(case, part))
 
@@ -77,16 +67,9 @@ def first_call(case: Case) -> float | None:
 
 
 def legacy_ratio(case: Case) -> float | None:
-    """Of dX, dW and dB one after the other, as ONNX Runtime's ops call them, to ours in one call; there is none where
-    the legacy API lacks dX or dW."""
-    if is_batch_norm(case):
-        return ratio(legacy(case, "backward"), ours(case, "backward"))
-    theirs = [legacy(case, part) for part in ("dX", "dW")]
-    own = [ours(case, part) for part in ("dX", "dW")]
-    if (bias := legacy(case, "dB")) is not None:
-        theirs.append(bias)
-        own = [ours(case, "all")]
-    return None if None in theirs or None in own else sum(filter(None, theirs)) / sum(filter(None, own))
+    """None where the legacy API lacks a part of the gradient."""
+    times = kind_of(case).legacy_time
+    return ratio(*times(case)) if times else None
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -115,34 +98,26 @@ def ratios_by_group(
     return groups
 
 
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}" if value < 1 else f"{value:.3f}"
+
+
+def factor_text(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
 # --- what a case asks of the machine --------------------------------------------------------------------------------
 
 
 def operations(case: Case) -> float | None:
-    """Floating-point operations of the gradient: of a convolution dX and dW, which dB is small beside."""
+    """Floating-point operations of the gradient."""
     counted = figure_at(case.get("results"), "operations")
-    return None if counted is None else counted * (1 if is_batch_norm(case) else 2)
+    return None if counted is None else counted * kind_of(case).operations
 
 
 def moved_bytes(case: Case) -> float | None:
     """What the gradient moves at least: every input read once, every output written once."""
-    # A set of a convolution's tensors is all inputs and outputs of its gradient; a batch normalization's is more.
-    return figure_at(case.get("results"), "bytes" if is_batch_norm(case) else "set_bytes")
-
-
-L2_BYTES = 50e6  # of an H100 or H200
-
-
-def image_bytes(case: Case) -> float:
-    """Of a batch normalization's X, dY or dX."""
-    return (moved_bytes(case) or 0) / 3
-
-
-def floor_bytes(case: Case) -> float:
-    """What a batch normalization's gradient moves at least: X and dY are read once for the sums and once for dX, unless
-    the L2 cache holds them in between."""
-    image = image_bytes(case)
-    return (3 if 2 * image <= L2_BYTES else 5) * image
+    return figure_at(case.get("results"), kind_of(case).bytes)
 
 
 def copy_rate(results: dict[str, Any]) -> float | None:

@@ -10,16 +10,12 @@ from functools import partial
 from typing import Any
 
 from gpu_figures import (
-    PARTS,
     Case,
     copy_rate,
     first_call,
-    floor_bytes,
     geometric_mean,
     gradient_part,
     heuristic_ratio,
-    image_bytes,
-    is_batch_norm,
     legacy,
     legacy_ratio,
     of_kind,
@@ -28,29 +24,16 @@ from gpu_figures import (
     ratios_by_group,
     torch_ratio,
 )
-from gpu_suites import bias_bytes
+from gpu_kinds import kind_of, kinds
 
 BELOW = {"benchmark": 1.0, "heuristic": 0.95}  # PyTorch's time over ours, of which a run counts how many are less
 NOISE = 1.03  # two medians of the same kernel differ by no more
 LAYOUTS = ("NCHW", "NHWC")
-# What PyTorch's time over ours is to come to, in NCHW and in NHWC: geometric means of a type's cases.
-CONV_GOALS = {"f16": (1.6, 2.0), "bf16": (1.6, 2.0), "tf32": (1.4, 1.4), "f32": (1.5, 1.5), "f64": (1.5, 1.5)}
-BATCH_NORM_GOALS = dict.fromkeys(("f16/f32", "f16/f16", "bf16/f32", "f32/f32", "f64/f64"), (2.0, 2.0))
-TORCH_GOALS = {
-    "conv": CONV_GOALS,
-    "conv_transpose": dict.fromkeys(CONV_GOALS, (1.6, 1.6)),
-    "batch_norm": BATCH_NORM_GOALS,
-    "batch_norm_relu": BATCH_NORM_GOALS,
-}
-LEGACY_GOALS = {"conv": 4.0}
+TORCH_GOALS = {name: kind.torch_goals for name, kind in kinds().items()}
+LEGACY_GOALS = {name: kind.legacy_goal for name, kind in kinds().items() if kind.legacy_goal is not None}
+KIND_NAMES = {name: kind.title for name, kind in kinds().items()}
 MEMORY_GOAL = 0.85  # of the rate of a copy
 ENOUGH_BYTES = 50e6  # of a tensor, for that
-KIND_NAMES = {
-    "conv": "convolution",
-    "conv_transpose": "transposed convolution",
-    "batch_norm": "batch normalization",
-    "batch_norm_relu": "batch normalization with ReLU",
-}
 HOST_GOALS = {"outputs_3": 15.0, "outputs_1": 6.0}  # microseconds
 FIRST_GOALS = {"heuristic": 60.0, "remembered": 2.0}  # milliseconds
 
@@ -69,7 +52,7 @@ def slower_than_legacy(cases: Iterable[Case]) -> list[tuple[str, float]]:
     """What took longer than cuDNN's legacy API by more than noise, in the median and at best, and by what factor."""
     slower = []
     for case in cases:
-        for part in PARTS[case["kind"]]:
+        for part in kind_of(case).parts:
             factor = ratio(ours(case, part), legacy(case, part))
             at_best = ratio(ours(case, part, figure="minimum"), legacy(case, part, figure="minimum"))
             if factor is not None and min(factor, at_best or factor) > NOISE:
@@ -90,7 +73,8 @@ def failures(results: dict[str, Any]) -> list[tuple[str, str]]:
             failed.append((case["name"], case["error"]))
             continue
         figures = case["results"]["ours"]
-        by_mode = {"": figures, "heuristic": case["results"].get("heuristic", {})} if is_batch_norm(case) else figures
+        beside = {"": figures, "heuristic": case["results"].get("heuristic", {})}
+        by_mode = figures if kind_of(case).by_mode else beside
         for mode, parts in by_mode.items():
             failed += [(f"{case['name']} {mode} {part}", timing["error"])
                        for part, timing in parts.items() if "error" in timing]  # fmt: skip
@@ -140,8 +124,9 @@ def speed_goals(results: dict[str, Any]) -> list[Goal]:
     found = []
     for kind, name in KIND_NAMES.items():
         cases = of_kind(results, kind)
-        with_legacy = [case for case in cases if any(legacy(case, part) for part in ("dX", "dW", "backward"))]
-        if kind != "batch_norm_relu":  # which has no legacy route
+        parts = kinds()[kind].legacy_parts
+        with_legacy = [case for case in cases if any(legacy(case, part) for part in parts)]
+        if parts:
             found.append(none_of(f"no {name} slower than the legacy API", slower_than_legacy(cases), len(with_legacy)))
         with_torch = sum(torch_ratio(case) is not None for case in cases)
         found.append(none_of(f"no {name} slower than PyTorch", slower_than_torch(cases, NOISE), with_torch))
@@ -166,28 +151,23 @@ def legacy_goal(kind: str, _group: str) -> float:
 
 def memory_goals(results: dict[str, Any]) -> list[Goal]:
     """What waits for memory alone, beside a copy in the same run: shares of its rate, where tensors are large."""
-    biases: list[tuple[str, float]] = []
-    norms: list[tuple[str, float]] = []
+    found: dict[str, list[tuple[str, float]]] = {kind.memory.name: [] for kind in kinds().values()}
     for case in results["cases"]:
         share = memory_share(case, copy_rate(results), ENOUGH_BYTES)
         if share is not None:
-            (norms if is_batch_norm(case) else biases).append((case["name"], share))
-    found = []
-    for name, shares in (("bias gradients", biases), ("batch normalizations of their floor", norms)):
+            found[kind_of(case).memory.name].append((case["name"], share))
+    made = []
+    for name, shares in found.items():
         below_goal = sorted((entry for entry in shares if entry[1] < MEMORY_GOAL), key=lambda entry: entry[1])
-        found.append(none_of(f"{name}, {MEMORY_GOAL:g} of a copy's rate from 50 MB on", below_goal, len(shares)))
-    return found
+        made.append(none_of(f"{name}, {MEMORY_GOAL:g} of a copy's rate from 50 MB on", below_goal, len(shares)))
+    return made
 
 
 def memory_share(case: Case, rate: float | None, least_bytes: float) -> float | None:
-    """Of a batch normalization's gradient or of dB, where dY is so large: the share of a copy's rate."""
-    if is_batch_norm(case):
-        image = image_bytes(case)
-        moved, time = floor_bytes(case), ours(case, "backward")
-    else:
-        image = bias_bytes(case["kind"], case["name"]) or 0
-        moved, time = image, ours(case, "dB")
-    return moved / (1e9 * time) / rate if image >= least_bytes and time and rate else None
+    """The share of a copy's rate, where the case is so large."""
+    memory = kind_of(case).memory
+    time = ours(case, memory.part)
+    return memory.moved(case) / (1e9 * time) / rate if memory.tensor(case) >= least_bytes and time and rate else None
 
 
 def means_reach(

@@ -16,35 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import gpu_charts
-import gpu_sweeps
 from gpu_figures import (
-    CONV_PARTS,
     Case,
-    figure_at,
     geometric_mean,
-    legacy,
     legacy_ratio,
     of_kind,
-    ours,
     ratios_by_group,
     torch_ratio,
-    torch_time,
 )
 from gpu_goals import NOISE, goals, in_short, slower_than_legacy, slower_than_torch
+from gpu_kinds import families, kinds
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "bench/results"
 OUT = ROOT / "build/bench-results"
 RESULTS_FILE = "results.json"  # of a run, in its own folder
 
-COMPARISONS: tuple[tuple[str, str, Callable[[Case], float | None]], ...] = (
-    ("conv, torch / ours, dX+dW+dB", "conv", torch_ratio),
-    ("conv, legacy / ours, dX+dW+dB", "conv", legacy_ratio),
-    ("transposed conv, torch / ours, dX+dW+dB", "conv_transpose", torch_ratio),
-    ("transposed conv, legacy / ours, dX+dW+dB", "conv_transpose", legacy_ratio),
-    ("batch norm, torch / ours, backward", "batch_norm", torch_ratio),
-    ("batch norm, legacy / ours, backward", "batch_norm", legacy_ratio),
-    ("batch norm and ReLU, torch / ours, backward", "batch_norm_relu", torch_ratio),
+COMPARISONS: tuple[tuple[str, str, Callable[[Case], float | None]], ...] = tuple(
+    (f"{kind.short}, {peer} / ours, {kind.outputs}", name, ratio_of)
+    for name, kind in kinds().items()
+    for peer, ratio_of in (("torch", torch_ratio), ("legacy", legacy_ratio))
+    if peer == "torch" or kind.legacy_parts
 )
 
 
@@ -62,7 +54,7 @@ def summary(results: dict[str, Any]) -> str:
     ):
         lines.append(f"{title}: {len(slower)}")
         lines += [f"  {factor:5.2f}x {name}" for name, factor in slower[:12]]
-    lines += gpu_sweeps.summary(results)
+    lines += [line for family in families() for line in family.summary(results)]
     lines += [f"left out for lack of time: {json.dumps(results.get('left_out', {}))}"]
     lines += [f"control: {json.dumps(results.get('control', {}))}"]
     lines += [f"host us: {json.dumps(results.get('host', {}))}"]
@@ -70,49 +62,13 @@ def summary(results: dict[str, Any]) -> str:
     return "\n".join([*lines, *in_short(results), *map(str, goals(results))])
 
 
-def number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}" if value < 1 else f"{value:.3f}"
-
-
-def factor_text(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
 def markdown(results: dict[str, Any]) -> str:
     lines = [f"- {key}: {value}" for key, value in results.get("machine", {}).items()]
-    tables = [conv_rows(of_kind(results, "conv")), conv_rows(of_kind(results, "conv_transpose"))]
-    tables += [batch_norm_rows(of_kind(results, kind)) for kind in ("batch_norm", "batch_norm_relu")]
-    tables += [gpu_sweeps.batch_rows(results), gpu_sweeps.workspace_rows(results)]
+    tables = [kind.rows(of_kind(results, name)) for name, kind in kinds().items()]
+    tables += [table for family in families() for table in family.tables(results)]
     for heading, *rows in filter(None, tables):
         lines += ["", *table_head(heading), *map(row, rows)]
     return "\n".join(lines) + "\n"
-
-
-def conv_rows(cases: list[Case]) -> list[list[str]]:
-    """A heading and a row for each case, as of every table here; none where there is no case."""
-    heading = ["case", "type", "layout"] + [f"{who} {part}" for who in ("ours", "torch") for part in CONV_PARTS]
-    heading += [*(f"legacy {part}" for part in CONV_PARTS[:3]), "heuristic all", "torch/ours", "legacy/ours"]
-    rows = [heading]
-    for case in cases:
-        times = [ours(case, part) for part in CONV_PARTS] + [torch_time(case, part) for part in CONV_PARTS]
-        times += [*(legacy(case, part) for part in CONV_PARTS[:3]), ours(case, "all", "heuristic")]
-        cells = [case["case"], case["type"], case["layout"], *map(number, times)]
-        rows.append([*cells, factor_text(torch_ratio(case)), factor_text(legacy_ratio(case))])
-    return rows if cases else []
-
-
-def batch_norm_rows(cases: list[Case]) -> list[list[str]]:
-    heading = ["case", "types", "layout", "ours forward", "ours backward", "torch forward"]
-    heading += ["torch cudnn backward", "torch native backward", "legacy forward", "legacy backward"]
-    heading += ["torch/ours", "legacy/ours"]
-    rows = [heading]
-    for case in cases:
-        peers = [figure_at(case.get("torch"), source, "backward", "median") for source in ("cudnn", "native")]
-        times = [ours(case, "forward"), ours(case, "backward"), torch_time(case, "forward"), *peers]
-        times += [legacy(case, "forward"), legacy(case, "backward")]
-        cells = [case["case"], f"{case['type']}/{case['scale_type']}", case["layout"], *map(number, times)]
-        rows.append([*cells, factor_text(torch_ratio(case)), factor_text(legacy_ratio(case))])
-    return rows if cases else []
 
 
 def row(cells: list[str]) -> str:

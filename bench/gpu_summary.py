@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpu_batch_norm import floor_bytes
 from gpu_figures import (
     Case,
     copy_rate,
-    floor_bytes,
     geometric_mean,
     group_of,
     heuristic_ratio,

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from gpu_suites import SIZES, Case, ConvShape, suite_text, write_suite
+from gpu_conv_shapes import ConvShape
+from gpu_suites import SIZES, Case, suite_text, write_suite
 
 MOST_BYTES = 2_000_000_000  # of all tensors of a call: X, W and dY, and dX and dW
 MOST_PRODUCTS = 1_000_000_000_000  # of dX, and as many of dW; a quarter of it without 16-bit numbers

@@ -13,7 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gpu_batch_norm
 import gpu_benchmark
+import gpu_conv
+import gpu_conv_shapes
 import gpu_program
 import gpu_report
 import gpu_suites
@@ -23,7 +26,7 @@ from gpu_checks import CHECK_SUITES
 from gpu_program import Program
 
 COLUMNS = ("case", "shape", "type", "scale_type", "layout")
-PARTS = {part.name: part for part in gpu_benchmark.PARTS}
+PARTS = {part.name: part for part in gpu_benchmark.PARTS if not part.must_be_named}
 
 # Speaks as the program does: `dies` ends it without a word, `ruins` leaves it with an error that lasts, `hangs` and
 # `hesitates`, in the middle of a line, take for ever.
@@ -69,6 +72,12 @@ class FakePeer:
 
     def tidy(self) -> None:
         pass
+
+
+@pytest.fixture(autouse=True)
+def _measured_by_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_batch_norm, "by_torch", lambda peer, *given: peer.batch_norm(*given))
+    monkeypatch.setattr(gpu_conv, "by_torch", lambda peer, *given: peer.conv(*given))
 
 
 def run_fake(tmp_path: Path, names: list[str], deadline: float, case_limit: float = 60) -> dict[str, Any]:
@@ -216,7 +225,7 @@ def test_conv_suite() -> None:
         (kind, layout): 16 if kind == "f64" else 18 for kind in gpu_suites.TYPES for layout in ("NCHW", "NHWC")
     }
     for case in cases:
-        shape = gpu_suites.ConvShape(case)
+        shape = gpu_conv_shapes.ConvShape(case)
         assert min(shape.y) > 0
         assert len(shape.x) == len(shape.w) == len(shape.y) == len(shape.rest[1]) + 2
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
@@ -232,7 +241,7 @@ def test_batch_norm_suite() -> None:
 
 def test_one_dimension_with_channels_last_is_two_of_height_one() -> None:
     cases = gpu_suites.read_suite(gpu_suites.SUITES / "conv.tsv")
-    shapes = {case["layout"]: gpu_suites.ConvShape(case) for case in cases if case["case"] == "conv1d_4096"}
+    shapes = {case["layout"]: gpu_conv_shapes.ConvShape(case) for case in cases if case["case"] == "conv1d_4096"}
     assert shapes["NCHW"].x == [32, 256, 4096]
     assert shapes["NHWC"].x == [32, 256, 1, 4096]
     assert shapes["NHWC"].rest == ([256], [1, 1], [0, 4], [1, 1], False, [0, 0], 1)
@@ -246,15 +255,15 @@ def test_conv_transpose_suite() -> None:
     assert {len(gpu_suites.numbers(case["spatial"])) for case in cases} == {1, 2, 3}
     assert any(int(case["groups"]) > 1 for case in cases)
     for case in cases:
-        shape = gpu_suites.ConvShape(case)
+        shape = gpu_conv_shapes.ConvShape(case)
         assert len(shape.x) == len(shape.w) == len(shape.y) == len(shape.rest[1]) + 2
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
         assert all(o < s for o, s in zip(shape.rest[5], shape.rest[1], strict=True) if o)
 
 
-def shape_of(suite: str, name: str, layout: str) -> gpu_suites.ConvShape:
+def shape_of(suite: str, name: str, layout: str) -> gpu_conv_shapes.ConvShape:
     cases = gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv")
-    return next(gpu_suites.ConvShape(case) for case in cases if (case["case"], case["layout"]) == (name, layout))
+    return next(gpu_conv_shapes.ConvShape(case) for case in cases if (case["case"], case["layout"]) == (name, layout))
 
 
 def test_transposed_shapes() -> None:
@@ -282,7 +291,7 @@ def test_suites_of_one_kind_of_layer(suite: str) -> None:
     assert set(types) >= {(kind, layout) for kind in expected for layout in ("NCHW", "NHWC")}
     assert 2 * (types["f16", "NCHW"] + types["f16", "NHWC"]) > len(cases)
     for case in cases if suite != "batch_norm_small" else []:
-        shape = gpu_suites.ConvShape(case)
+        shape = gpu_conv_shapes.ConvShape(case)
         assert min(shape.y) > 0
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
         largest = max(math.prod(shape.x), math.prod(shape.y)) * gpu_suites.SIZES[case["type"]]
@@ -322,7 +331,7 @@ def test_padding_of_one_end() -> None:
     assert (last.x_ahead, last.torch_x, last.y) == ([0, 128], [8, 128, 1, 8320], [8, 256, 1, 8192])
     up = {"N": "2", "C": "16", "K": "8", "groups": "1", "spatial": "12", "kernel": "8", "stride": "4", "pad": "1"}
     up |= {"pad_end": "3", "dilation": "1", "output_padding": "0", "layout": "NCHW"}
-    shape = gpu_suites.ConvShape(up)
+    shape = gpu_conv_shapes.ConvShape(up)
     assert (shape.y, shape.torch_y, shape.torch_x) == ([2, 8, 48], [2, 8, 50], shape.x)
     assert (shape.y_ahead, shape.rest[2]) == ([-2], [1])
 
@@ -331,7 +340,7 @@ def test_padding_of_one_end() -> None:
 def test_shapes_are_those_that_pytorch_finds(suite: str) -> None:
     torch: Any = pytest.importorskip("torch")
     for case in gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"):
-        shape = gpu_suites.ConvShape(case)
+        shape = gpu_conv_shapes.ConvShape(case)
         x, w = (torch.empty(dims, device="meta") for dims in (shape.torch_x, shape.w))
         _, stride, pad, dilation, transposed, output_padding, groups = shape.rest
         y = torch.ops.aten.convolution(x, w, None, stride, pad, dilation, transposed, output_padding, groups)
@@ -339,19 +348,19 @@ def test_shapes_are_those_that_pytorch_finds(suite: str) -> None:
 
 
 def test_a_suite_is_written_as_it_is_read(tmp_path: Path) -> None:
-    cases = gpu_suites.batch_cases()
+    cases = gpu_conv_shapes.batch_cases()
     gpu_suites.write_suite(cases, tmp_path / "suite.tsv")
     assert gpu_suites.read_suite(tmp_path / "suite.tsv") == cases
 
 
 def test_batches() -> None:
-    cases = gpu_suites.batch_cases()
+    cases = gpu_conv_shapes.batch_cases()
     assert len({gpu_suites.case_name(case) for case in cases}) == len(cases) == 5 * 6 * 2
     assert {case["layout"] for case in cases} == {"NHWC"}
     assert [int(case["N"]) for case in cases] == sorted(int(case["N"]) for case in cases)
     for case in cases:
-        layer, batch = gpu_suites.layer_and_batch(case["case"])
-        assert layer in gpu_suites.BATCH_LAYERS
+        layer, batch = gpu_conv_shapes.layer_and_batch(case["case"])
+        assert layer in gpu_conv_shapes.BATCH_LAYERS
         assert batch == int(case["N"])
 
 
@@ -386,7 +395,7 @@ def test_a_suite_of_ones_own_is_of_the_part_that_is_named(tmp_path: Path, capsys
     parts = gpu_benchmark.chosen_parts(gpu_benchmark.parse([*arguments, "--only", "conv", "--workspaces"]))
     assert [part.name for part in parts] == ["conv", "workspaces"]
     assert parts[0].cases() == [case]
-    assert parts[1].cases() == gpu_suites.sweep_cases()
+    assert parts[1].cases() == gpu_conv_shapes.sweep_cases()
     with pytest.raises(SystemExit):
         gpu_benchmark.parse(arguments)
     assert "--only" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_checks
+import gpu_conv_shapes
 import gpu_suites
 import pytest
 from gpu_program import Program
@@ -35,7 +36,7 @@ def ends(ahead: list[int]) -> list[int]:
 
 def save_gradients(case: dict[str, str], folder: Path) -> None:
     """What the program would save."""
-    shape = gpu_suites.ConvShape(case)
+    shape = gpu_conv_shapes.ConvShape(case)
     x, w, dy = (torch.randn(dims, dtype=torch.float64) for dims in (shape.x, shape.w, shape.y))
     b = torch.zeros(shape.y[1], dtype=torch.float64)
     for leaf in (x, w, b):

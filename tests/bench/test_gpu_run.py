@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gpu_batch_norm
 import gpu_benchmark
 import gpu_charts
 import gpu_compare
+import gpu_conv
+import gpu_conv_shapes
 import gpu_goals
 import gpu_suites
 import pytest
@@ -63,9 +66,6 @@ class FakeTorch:
     def batch_norm(self, case: dict[str, str], sets: int, relu: bool = False) -> Any:
         return {"native": {"forward": self.figure, "backward": self.figure}}
 
-    def host(self) -> dict[str, float]:
-        return {}
-
     def control(self) -> dict[str, float]:
         return {"matmul_tflops": 700.0, "copy_tb_per_s": 4.0}
 
@@ -86,6 +86,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dic
     script.write_text(f"#!{sys.executable}\n{FAKE_PROGRAM}")
     script.chmod(0o755)
     monkeypatch.setattr(gpu_benchmark, "Torch", FakeTorch)
+    monkeypatch.setattr(gpu_batch_norm, "by_torch", lambda peer, *given, **named: peer.batch_norm(*given, **named))
+    monkeypatch.setattr(gpu_conv, "by_torch", lambda peer, *given: peer.conv(*given))
+    monkeypatch.setattr(gpu_benchmark, "host_of", lambda peer: {})
     monkeypatch.setattr(gpu_benchmark, "Checker", FakeChecker)
     monkeypatch.setattr(gpu_charts, "draw_all", lambda results, folder: None)  # takes long
     monkeypatch.setattr(gpu_benchmark, "missing", lambda program: [])
@@ -107,8 +110,8 @@ def test_one_command_runs_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
         suite = kind.removesuffix("_relu")
         assert cases.count(kind) == len(gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"))
     assert len(cases) == sum(map(cases.count, parts[:4]))
-    assert len(results["batches"]) == len(gpu_suites.batch_cases())
-    assert len(results["workspaces"]) == len(gpu_suites.sweep_cases())
+    assert len(results["batches"]) == len(gpu_conv_shapes.batch_cases())
+    assert len(results["workspaces"]) == len(gpu_conv_shapes.sweep_cases())
     assert gpu_compare.report(results, results)[1]
     for name in ("results.md", "summary.txt"):
         assert (tmp_path / "out" / name).read_text()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gpu_conv_shapes
 import gpu_suites
 import pytest
 import random_layers
@@ -61,7 +62,7 @@ def test_every_line_is_a_layer(tmp_path: Path, is_transposed: bool) -> None:
     }
     assert any(case["pad"] != case["pad_end"] for case in cases) != is_transposed
     for case in cases:
-        shape = gpu_suites.ConvShape(case)
+        shape = gpu_conv_shapes.ConvShape(case)
         assert min(*shape.x, *shape.w, *shape.y) > 0, case
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
         x, w, y = (math.prod(dims) for dims in (shape.x, shape.w, shape.y))

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gpu_conv_sweeps
 import gpu_report
-import gpu_sweeps
 import pytest
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
@@ -20,24 +20,24 @@ def results() -> dict[str, Any]:
 
 
 def test_batch_points(results: dict[str, Any]) -> None:
-    points = gpu_sweeps.batch_points(results)
+    points = gpu_conv_sweeps.batch_points(results)
     assert [(point.layer, point.batch) for point in points] == [("l", 1), ("l", 16), ("l", 1024)]
     assert [point.torch_ratio for point in points] == [pytest.approx(2), pytest.approx(1), None]
-    assert gpu_sweeps.per_image(points[1].ours, 16) == pytest.approx(5)
-    assert gpu_sweeps.per_image(points[2].ours, 1024) is None
+    assert gpu_conv_sweeps.per_image(points[1].ours, 16) == pytest.approx(5)
+    assert gpu_conv_sweeps.per_image(points[2].ours, 1024) is None
 
 
 def test_limits_of_workspace(results: dict[str, Any]) -> None:
     first, second = results["workspaces"]
-    assert gpu_sweeps.under_limit(first, "256") == gpu_sweeps.Limited(0.5, 200)
-    assert gpu_sweeps.under_limit(first, "0") == gpu_sweeps.Limited(None, None)
-    assert gpu_sweeps.under_limit(second, "0") == gpu_sweeps.Limited(0.2, 0)
-    assert gpu_sweeps.slowdown(first, "32") == pytest.approx(2)
-    assert gpu_sweeps.slowdown(first, "0") is None
+    assert gpu_conv_sweeps.under_limit(first, "256") == gpu_conv_sweeps.Limited(0.5, 200)
+    assert gpu_conv_sweeps.under_limit(first, "0") == gpu_conv_sweeps.Limited(None, None)
+    assert gpu_conv_sweeps.under_limit(second, "0") == gpu_conv_sweeps.Limited(0.2, 0)
+    assert gpu_conv_sweeps.slowdown(first, "32") == pytest.approx(2)
+    assert gpu_conv_sweeps.slowdown(first, "0") is None
 
 
 def test_summary(results: dict[str, Any]) -> None:
-    assert gpu_sweeps.summary(results) == [
+    assert gpu_conv_sweeps.summary(results) == [
         "conv by batch, torch / ours, f16 NHWC: 1: 2.00, 16: 1.00",
         "workspace of conv f16 NHWC: median 150 MiB, most 300 MiB (a); time under a limit, times that without"
         "; 256 MiB: 1.12 of 2, most 1.25; 32 MiB: 1.41 of 2, most 2.00; 0 MiB: 1.00 of 1, most 1.00",
@@ -47,16 +47,16 @@ def test_summary(results: dict[str, Any]) -> None:
         "workspaces, without a figure (what does not fit into memory is left out): 1",
         "  a f16 NHWC: at most 0 MiB: no kernel can take it",
     ]
-    assert gpu_sweeps.summary({"cases": []}) == []
+    assert gpu_conv_sweeps.summary({"cases": []}) == []
 
 
 def test_tables(results: dict[str, Any]) -> None:
-    assert gpu_sweeps.batch_rows(results)[1:] == [
+    assert gpu_conv_sweeps.batch_rows(results)[1:] == [
         ["l", "f16", "1", "10.00", "20.00", "2.00"],
         ["l", "f16", "16", "5.00", "5.00", "1.00"],
         ["l", "f16", "1024", "", "", ""],
     ]
-    assert gpu_sweeps.workspace_rows(results)[1:] == [
+    assert gpu_conv_sweeps.workspace_rows(results)[1:] == [
         ["a", "f16", "300", "0.4000", "200", "1.25", "20", "2.00", "", ""],
         ["b", "f16", "0", "0.2000", "0", "1.00", "0", "1.00", "0", "1.00"],
     ]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from gpu_charts import panels, save
+from gpu_conv_shapes import layer_and_batch
 from gpu_figures import figure_at, geometric_mean, ours, ratio, torch_time
-from gpu_suites import layer_and_batch
 
 LIMITS = ("256", "32", "0")  # MiB of workspace; "none" is without a limit
 MIB = 1 << 20
@@ -147,3 +149,35 @@ def workspace_rows(results: dict[str, Any]) -> list[list[str]]:
 
 def shown(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
+
+
+def tables(results: dict[str, Any]) -> list[list[list[str]]]:
+    return [batch_rows(results), workspace_rows(results)]
+
+
+def draw(results: dict[str, Any], folder: Path) -> None:
+    gpu = results.get("machine", {}).get("gpu", "")
+    title = f"ConvGrad, dX + dW + dB, by batch, NHWC ({gpu})"
+    draw_batches(batch_points(results), title, folder / "conv_batches.svg")
+
+
+def draw_batches(points: list[BatchPoint], title: str, path: Path) -> None:
+    """Time for each image over the batch: a panel for each type, a colour for each layer."""
+    types = list(dict.fromkeys(point.type for point in points if point.ours or point.torch))
+    if not types:
+        return
+    figure, axes, pyplot = panels(len(types), 3.5)
+    layers = list(dict.fromkeys(point.layer for point in points))
+    batches = sorted({point.batch for point in points})
+    for axis, kind in zip(axes, types, strict=True):
+        axis.set(xscale="log", yscale="log", xlabel="batch", ylabel="us an image")
+        for number, layer in enumerate(layers):
+            some = sorted((p for p in points if (p.type, p.layer) == (kind, layer)), key=lambda p: p.batch)
+            for who, style, label in (("ours", "-", layer), ("torch", "--", None)):
+                times = {p.batch: per_image(getattr(p, who), p.batch) for p in some}
+                known = [batch for batch, time in times.items() if time is not None]
+                axis.plot(known, [times[b] for b in known], style, color=f"C{number}", marker=".", label=label)
+        axis.set_xticks(batches, list(map(str, batches)))
+        axis.set_title(f"{kind}: gradsmith solid, PyTorch dashed", fontsize=8)
+        axis.legend(fontsize=6, frameon=False)
+    save(figure, pyplot, title, path)
