@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import gradsmith
 import pytest
+from build_tree import REPOSITORY
 from gradsmith import _bench, _tuning
 from gradsmith._bars import CountBar
 from gradsmith._codegen.tables import has_colours, table
@@ -211,6 +212,16 @@ def test_seconds_are_finite_and_not_negative(seconds: str) -> None:
     for option in (f"--seconds={seconds}", f"--budget={seconds}"):
         told = run("bench" if "sec" in option.split("=")[0] else "tune", option, PROBLEM, status=2)
         assert f"'{seconds}' is no number of seconds; expected 0 or more, such as 2.5" in told
+
+
+def test_bench_has_problems_of_every_family_that_gives_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted((REPOSITORY / "runtime").glob("*/problems.txt"))
+    assert [file.parent.name for file in files] == ["batch_norm", "conv"]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    assert sorted(_bench.default_problems()) == sorted(lines)
+    ops = [op for op in gradsmith.ops() if op.name == "ConvTransposeGrad"]
+    monkeypatch.setattr(gradsmith, "ops", lambda: ops)
+    assert [line.split()[0] for line in _bench.default_problems()] == ["ConvTransposeGrad"]
 
 
 def test_bench_takes_the_layout_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from gradsmith_codegen.reference import pages
 MODULES = [
     name
     for _, name, _ in pkgutil.iter_modules(gradsmith.__path__, "gradsmith.")
-    if name.rpartition(".")[2] not in ("_core", "torch", "_autograd", "_double_backward", "__main__")
+    if not name.rpartition(".")[2].startswith(("_core", "torch", "_autograd", "_double_backward", "__main__"))
 ]
 
 
