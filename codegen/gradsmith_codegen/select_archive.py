@@ -71,7 +71,7 @@ def _families_on_cuda(symbols: Iterable[str]) -> set[str]:
 
 
 def _scopes(symbol: str) -> list[str]:
-    """["gradsmith", "conv", "ConvGrad", "RunCuda"] of its mangled name, which has each name behind its length."""
+    """["gradsmith", "conv", "ConvGrad", "RunCuda"] of the mangled name, in which lengths come first."""
     names = []
     rest = symbol.removeprefix("_ZN")
     while rest != symbol and (length := re.match(r"\d+", rest)):

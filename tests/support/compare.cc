@@ -62,8 +62,8 @@ double InterimRounding(
     DataType stored,
     const reference::Expected& expected,
     std::size_t i) {
-  const bool applies = subject.row->backend == Backend::kCuda && SizeOf(stored) == 2 &&
-                       !expected.interim.empty();
+  const bool applies =
+      subject.row->backend == Backend::kCuda && SizeOf(stored) == 2 && !expected.interim.empty();
   return applies ? UnitRoundoff(stored) * expected.interim[i] : 0;
 }
 
