@@ -213,7 +213,8 @@ Status AddInput(
   std::vector<Dims>& dims = line->inputs[std::string(spec.name)];
   dims.clear();
   while (true) {
-    const std::size_t end = spec.list.empty() ? value.size() : std::min(value.find(','), value.size());
+    const std::size_t end =
+        spec.list.empty() ? value.size() : std::min(value.find(','), value.size());
     if (!ParseDims(value.substr(0, end), &dims.emplace_back())) {
       return Wrong(
           word, spec.list.empty() ? "dims such as 128x64x56x56, or scalar"
@@ -343,8 +344,8 @@ Status CheckForwardInputs(const ProblemLine& line, const OpSchema& op, const OpS
   return {};
 }
 
-/// What the forward's outputs are like. A fault is told without the name of the forward's row: the op
-/// of the line has the tensor, or the attribute, as well.
+/// What the forward's outputs are like. A fault is told without the name of the forward's row: the
+/// op of the line has the tensor, or the attribute, as well.
 Result<Shapes>
 ShapesOfForward(const Registry& registry, const ProblemLine& line, const OpSchema& forward) {
   for (const Row* row : registry.rows()) {

@@ -20,12 +20,12 @@ namespace gradsmith::tools {
 ///
 ///     ConvGrad half X=128x64x56x56 W=64x64x3x3 pads=1,1,1,1 layout=NHWC
 ///
-/// an op, the name of one of its rows, the dims of its inputs, and attributes. A tensor without dims
-/// is "scalar", and the tensors of a list have commas between: "W=2x3,4 rate=scalar". An input that
-/// is the gradient of the forward's output may be left out. The layout is NCHW unless it is said.
-/// "outputs=dX,dW" names the outputs that are wanted, all unless it is said. "accumulate=dW,dB"
-/// names the gradients that are added to what is there: such calls are problems of their own.
-/// Programs write such lines where GRADSMITH_RECORD is set (core/problem_words.h).
+/// an op, the name of one of its rows, the dims of its inputs, and attributes. A tensor without
+/// dims is "scalar", and the tensors of a list have commas between: "W=2x3,4 rate=scalar". An input
+/// that is the gradient of the forward's output may be left out. The layout is NCHW unless it is
+/// said. "outputs=dX,dW" names the outputs that are wanted, all unless it is said.
+/// "accumulate=dW,dB" names the gradients that are added to what is there: such calls are problems
+/// of their own. Programs write such lines where GRADSMITH_RECORD is set (core/problem_words.h).
 struct ProblemLine {
   std::string op;
   std::string row;
@@ -54,8 +54,8 @@ Result<const Row*> FindRow(const Registry& registry, const ProblemLine& line, Ba
 /// InferShapes works out what the line leaves out.
 Result<Shapes> InferShapes(const Registry& registry, const ProblemLine& given, const Row& row);
 
-/// SpecsOf returns what the schema says of each of a call's tensors, as Shapes has them: of a list as
-/// often as it has tensors.
+/// SpecsOf returns what the schema says of each of a call's tensors, as Shapes has them: of a list
+/// as often as it has tensors.
 std::vector<const TensorSpec*> SpecsOf(std::span<const TensorSpec> specs, int list_length);
 
 /// SetOutputs makes absent the outputs that the line does not want, and marks those that it says

@@ -6,26 +6,26 @@ from enum import Enum
 
 
 class DataType(Enum):
-    """The element types. All that the generator, the runtime and the kernels know of each is said here: `pytest
-    tests/codegen --refresh` writes what these need of it into their headers (type_tables.py). The floating ones
-    come first. The value is the name in `ops.yaml`."""
+    """The element types, the floating ones first. All that the generator, the runtime and the kernels know of
+    each is said here: `pytest tests/codegen --refresh` writes what headers need of it (type_tables.py). The
+    value is the name in `ops.yaml`."""
 
-    # name, C++ type, C++ type in kernels of CUDA, bytes, whether what is differentiated may have it, DLPack's type
-    # code, the number of PyTorch's ScalarType, NumPy's name (empty where it has none), another spelling that
-    # `ops.yaml` may use
-    FLOAT = ("float", "float", "float", 4, True, 2, 6, "float32", "")
-    DOUBLE = ("double", "double", "double", 8, True, 2, 7, "float64", "")
-    MLFLOAT16 = ("MLFloat16", "MLFloat16", "__half", 2, True, 2, 5, "float16", "half")
-    BFLOAT16 = ("BFloat16", "BFloat16", "__nv_bfloat16", 2, True, 4, 15, "", "bf16")
-    INT32 = ("int32", "std::int32_t", "std::int32_t", 4, False, 0, 3, "int32", "")
-    INT64 = ("int64", "std::int64_t", "std::int64_t", 8, False, 0, 4, "int64", "")
-    UINT8 = ("uint8", "std::uint8_t", "std::uint8_t", 1, False, 1, 0, "uint8", "")
-    UINT32 = ("uint32", "std::uint32_t", "std::uint32_t", 4, False, 1, 28, "uint32", "")
-    BOOL = ("bool", "bool", "std::uint8_t", 1, False, 6, 11, "bool_", "")
+    # name, C++ type and that in CUDA's kernels, bytes and whether what is differentiated may have it, the
+    # code of DLPack and the number of PyTorch's ScalarType and NumPy's name (empty where it has none), another
+    # spelling that `ops.yaml` may use
+    FLOAT = ("float", ("float", "float"), (4, True), (2, 6, "float32"), "")
+    DOUBLE = ("double", ("double", "double"), (8, True), (2, 7, "float64"), "")
+    MLFLOAT16 = ("MLFloat16", ("MLFloat16", "__half"), (2, True), (2, 5, "float16"), "half")
+    BFLOAT16 = ("BFloat16", ("BFloat16", "__nv_bfloat16"), (2, True), (4, 15, ""), "bf16")
+    INT32 = ("int32", ("std::int32_t", "std::int32_t"), (4, False), (0, 3, "int32"), "")
+    INT64 = ("int64", ("std::int64_t", "std::int64_t"), (8, False), (0, 4, "int64"), "")
+    UINT8 = ("uint8", ("std::uint8_t", "std::uint8_t"), (1, False), (1, 0, "uint8"), "")
+    UINT32 = ("uint32", ("std::uint32_t", "std::uint32_t"), (4, False), (1, 28, "uint32"), "")
+    BOOL = ("bool", ("bool", "std::uint8_t"), (1, False), (6, 11, "bool_"), "")
 
     cpp_type: str
     kernel_type: str
-    size: int  # bytes of an element
+    size: int
     is_floating: bool
     dlpack_code: int
     torch_number: int
@@ -33,14 +33,19 @@ class DataType(Enum):
     alias: str
 
     def __new__(
-        cls, name: str, cpp_type: str, kernel_type: str, size: int, is_floating: bool, dlpack_code: int,
-        torch_number: int, numpy_name: str, alias: str,
-    ) -> DataType:  # fmt: skip
+        cls,
+        name: str,
+        cpp: tuple[str, str],
+        element: tuple[int, bool],
+        foreign: tuple[int, int, str],
+        alias: str,
+    ) -> DataType:
         self = object.__new__(cls)
         self._value_ = name
-        self.cpp_type, self.kernel_type, self.size = cpp_type, kernel_type, size
-        self.is_floating, self.dlpack_code, self.torch_number = is_floating, dlpack_code, torch_number
-        self.numpy_name, self.alias = numpy_name, alias
+        self.cpp_type, self.kernel_type = cpp
+        self.size, self.is_floating = element
+        self.dlpack_code, self.torch_number, self.numpy_name = foreign
+        self.alias = alias
         return self
 
     @property

@@ -28,7 +28,6 @@ from .formula_tree import (
     Lookup,
     Name,
     Number,
-    Product,
     Reduce,
     Tree,
 )
@@ -293,7 +292,6 @@ def _minimum(name: _Token, arguments: list[Tree]) -> Tree:
 
 
 _NAMED = {INDEX: "a dim", GIVEN: "an input or an attribute", PRODUCT: "an attribute of type ints"}
-_MADE_OF_A_NAME: dict[str, Callable[[Name, int, int], Tree]] = {INDEX: Index, GIVEN: Given, PRODUCT: Product}
 
 
 def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
@@ -306,7 +304,10 @@ def _of_a_name(word: _Token, arguments: list[Tree]) -> Tree:
     (name,) = arguments
     if not isinstance(name, Name):
         raise _syntax(f"'{word.text}' is of {_NAMED[word.text]}, given by its name", name.start, name.end)
-    return _MADE_OF_A_NAME[word.text](name, word.start, word.end)
+    if word.text == PRODUCT:
+        return Reduce(PRODUCT, name, (), word.start, word.end)
+    made = Index if word.text == INDEX else Given
+    return made(name, word.start, word.end)
 
 
 def _bit(word: _Token, arguments: list[Tree]) -> Tree:

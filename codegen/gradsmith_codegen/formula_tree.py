@@ -142,7 +142,8 @@ class Apply:
 @dataclass(frozen=True, slots=True)
 class Reduce:
     """What is made of an expression over named dims; a sum over none is over those that its output lacks.
-    What is counted are places, whatever is there."""
+    What is counted are places, whatever is there. Where operations are counted, the product of an attribute's
+    numbers is one over no dims."""
 
     operation: str
     argument: Tree
@@ -199,16 +200,7 @@ class Lookup:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """The numbers of an `ints` attribute multiplied together, where operations are counted."""
-
-    numbers: Name
-    start: int
-    end: int
-
-
-Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Bit | Lookup | Product
+Tree = Number | Name | Apply | Reduce | Index | Given | Chosen | Bit | Lookup
 
 
 def parts(tree: Tree) -> Iterator[Tree]:
@@ -232,8 +224,6 @@ def names(tree: Tree) -> Iterator[Name]:
             yield part
         elif isinstance(part, Chosen):
             yield part.attribute
-        elif isinstance(part, Product):
-            yield part.numbers
 
 
 def asked_for(tree: Tree) -> Iterator[Name]:

@@ -1,11 +1,12 @@
-"""How many operations of arithmetic a call makes, as an entry or its formulas say, and as Python reads it."""
+"""How many operations of arithmetic a call makes, as an entry or its formulas say, and as Python reads it: by
+names with an underscore, which no operator's function has (templates/python_ops.py.jinja)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from . import formula_operations
-from .formula_tree import OPERATORS, Apply, Name, Number, Precedence, Product, Tree, names
+from .formula_tree import OPERATORS, Apply, Name, Number, Precedence, Reduce, Tree, names
 from .model import AttributeKind, Op, Symbol, Tensor
 from .shapes import DimKind, Shape
 from .text import Text
@@ -28,7 +29,7 @@ def operands(op: Op) -> dict[str, str]:
     found = {**_of_each(op)}
     for tensor in _shown(op):
         if tensor.list:
-            found.setdefault(tensor.list, f'len(dims["{tensor.name}"])')
+            found.setdefault(tensor.list, f'_len(dims["{tensor.name}"])')
         else:
             found = {**_dims_of(op, tensor, f'dims["{tensor.name}"]'), **found}
     for attribute in op.attributes:
@@ -39,11 +40,8 @@ def operands(op: Op) -> dict[str, str]:
 
 def multiplied(op: Op) -> dict[str, str]:
     """The attributes that `prod` may be of, and how Python reads their numbers."""
-    return {
-        one.name: f'given.get("{one.name}", {[*map(int, one.default)]})'
-        for one in op.attributes
-        if one.kind is AttributeKind.INTS and not one.is_optional
-    }
+    lists = [one for one in op.attributes if one.kind is AttributeKind.INTS and not one.is_optional]
+    return {one.name: f'given.get("{one.name}", {one.default})' for one in lists}
 
 
 def _shown(op: Op) -> list[Tensor]:
@@ -110,7 +108,7 @@ def _length(op: Op, name: str, whole: str, condition: bool) -> str:
         return str(fixed)
     axis = next((one for one in op.attributes if one.name == symbol.length_axis), None)
     if axis and not axis.is_optional:
-        return f'given.get("{axis.name}", {axis.default}) % len({whole})'
+        return f'given.get("{axis.name}", {axis.default}) % _len({whole})'
     return ""
 
 
@@ -139,7 +137,7 @@ def expression(op: Op) -> str:
     if read.isdisjoint(_of_each(op)):
         return text
     listed = next(tensor.name for tensor in _shown(op) if tensor.list)
-    return f'sum({text} for place in range(len(dims["{listed}"])))'
+    return f'_sum({text} for place in _range(_len(dims["{listed}"])))'
 
 
 def _text(tree: Tree, name_of: Callable[[str], str], least: Precedence) -> str:
@@ -148,8 +146,8 @@ def _text(tree: Tree, name_of: Callable[[str], str], least: Precedence) -> str:
         return f"{tree.value:.17g}"
     if isinstance(tree, Name):
         return name_of(tree.name)
-    if isinstance(tree, Product):
-        return f"_prod({name_of(tree.numbers.name)})"
+    if isinstance(tree, Reduce):
+        return f"_prod({_text(tree.argument, name_of, Precedence.SUM)})"
     if not isinstance(tree, Apply):
         raise NotImplementedError("a function among operations")  # the checks refuse it
     own = tree.function.precedence

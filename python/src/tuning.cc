@@ -32,7 +32,8 @@ class Arguments {
       : row_(row), is_channels_last_(is_channels_last), device_(device) {}
 
   std::vector<TensorRef> Make(
-      const std::vector<const TensorSpec*>& specs, const std::vector<std::optional<Dims>>& dims) {
+      const std::vector<const TensorSpec*>& specs,
+      const std::vector<std::optional<Dims>>& dims) {
     std::vector<TensorRef> refs(specs.size());
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (dims[i]) {

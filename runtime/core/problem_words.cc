@@ -118,6 +118,36 @@ std::string ArgumentText(const TensorSpec& spec, const ConstTensorRef& tensor) {
   return held.ok() ? DimsText(*held) : "";
 }
 
+/// An argument as `ops.yaml` has it: a tensor, or a list of so many.
+struct Argument {
+  std::string name;
+  const TensorSpec* spec;
+  std::size_t count;
+};
+
+/// The arguments of an op, also of one that is spelled out, whose tensors W[0] and W[1] are a list
+/// W.
+std::vector<Argument> ArgumentsOf(std::span<const TensorSpec> specs, std::size_t list_length) {
+  std::vector<Argument> arguments;
+  for (std::size_t i = 0; i < specs.size();) {
+    const std::size_t bracket = specs[i].name.find('[');
+    const bool is_spelled_out = bracket != std::string_view::npos;
+    const bool is_list = is_spelled_out || !specs[i].list.empty();
+    arguments.push_back(
+        {std::string(specs[i].name.substr(0, bracket)), &specs[i], is_list ? list_length : 1});
+    i += is_spelled_out ? list_length : 1;
+  }
+  return arguments;
+}
+
+/// Takes the tensors of an argument from the front of those that are left.
+template <typename Ref>
+std::span<const Ref> Take(std::size_t count, std::span<const Ref>* left) {
+  const std::span<const Ref> own = left->first(std::min(count, left->size()));
+  *left = left->subspan(own.size());
+  return own;
+}
+
 /// Adds the dims of the inputs that are present. False where a list lacks some of its tensors, for
 /// which there are no words.
 bool AddInputs(
@@ -125,23 +155,20 @@ bool AddInputs(
     std::span<const ConstTensorRef> inputs,
     std::size_t list_length,
     std::string* line) {
-  std::size_t place = 0;
-  for (const TensorSpec& spec : op.inputs) {
-    const std::size_t count = spec.list.empty() ? 1 : list_length;
+  for (const Argument& argument : ArgumentsOf(op.inputs, list_length)) {
     std::size_t present = 0;
     std::string text;
-    for (std::size_t i = place; i < std::min(place + count, inputs.size()); ++i) {
-      if (inputs[i].present) {
-        text += (text.empty() ? "" : ",") + ArgumentText(spec, inputs[i]);
+    for (const ConstTensorRef& input : Take(argument.count, &inputs)) {
+      if (input.present) {
+        text += (text.empty() ? "" : ",") + ArgumentText(*argument.spec, input);
         present += 1;
       }
     }
-    place += count;
-    if (present > 0 && present < count) {
+    if (present > 0 && present < argument.count) {
       return false;
     }
     if (!text.empty()) {
-      *line += " " + std::string(spec.name) + "=" + text;
+      *line += " " + argument.name + "=" + text;
     }
   }
   return true;
@@ -155,8 +182,8 @@ bool IsChannelsLast(std::span<const ConstTensorRef> inputs) {
          image->strides != ContiguousStrides(image->dims);
 }
 
-/// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. False where
-/// that is so of some tensors of a list alone, for which there are no words.
+/// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. False
+/// where that is so of some tensors of a list alone, for which there are no words.
 bool AddOutputs(
     const OpSchema& op,
     std::span<const TensorRef> outputs,
@@ -165,23 +192,19 @@ bool AddOutputs(
   std::string present;
   std::string accumulated;
   bool is_complete = true;
-  std::size_t place = 0;
-  for (const TensorSpec& spec : op.outputs) {
-    const std::size_t count = spec.list.empty() ? 1 : list_length;
-    const auto own = outputs.subspan(
-        std::min(place, outputs.size()), std::min(place + count, outputs.size()) -
-                                             std::min(place, outputs.size()));
-    place += count;
-    const auto there = static_cast<std::size_t>(std::ranges::count(own, true, &TensorRef::present));
-    const auto added = static_cast<std::size_t>(std::ranges::count_if(
-        own, [](const TensorRef& output) { return output.present && output.accumulate; }));
-    if ((there > 0 && there < count) || (added > 0 && added < count)) {
+  for (const Argument& argument : ArgumentsOf(op.outputs, list_length)) {
+    std::size_t there = 0;
+    std::size_t added = 0;
+    for (const TensorRef& output : Take(argument.count, &outputs)) {
+      there += output.present ? 1 : 0;
+      added += output.present && output.accumulate ? 1 : 0;
+    }
+    if ((there > 0 && there < argument.count) || (added > 0 && added < argument.count)) {
       return false;
     }
-    const std::string name(spec.name);
     is_complete = is_complete && there > 0;
-    present += there > 0 ? (present.empty() ? "" : ",") + name : "";
-    accumulated += added > 0 ? (accumulated.empty() ? "" : ",") + name : "";
+    present += there > 0 ? (present.empty() ? "" : ",") + argument.name : "";
+    accumulated += added > 0 ? (accumulated.empty() ? "" : ",") + argument.name : "";
   }
   *line += is_complete ? "" : " outputs=" + present;
   *line += accumulated.empty() ? "" : " accumulate=" + accumulated;
@@ -197,7 +220,7 @@ std::string ProblemWords(
     std::span<const TensorRef> outputs) {
   const OpSchema& op = *row.op;
   std::string line = std::string(op.name) + " " + std::string(row.name);
-  std::size_t list_length = 0;
+  auto list_length = static_cast<std::size_t>(op.list_length);
   if (op.has_lists) {
     const Result<int> length = ListLength(op, inputs.size(), outputs.size());
     list_length = length.ok() ? static_cast<std::size_t>(*length) : 0;

@@ -13,7 +13,7 @@ from gradsmith_codegen import type_tables
 from gradsmith_codegen.data_types import DataType
 from schemas import SCALE, edited
 
-NEXT = '    INT16 = ("int16", "std::int16_t", "std::int16_t", 2, False, 0, 2, "int16", "")\n'
+NEXT = '    INT16 = ("int16", ("std::int16_t", "std::int16_t"), (2, False), (0, 2, "int16"), "")\n'
 BEFORE = '    INT32 = ("int32"'
 REFRESH = """
 import sys
@@ -111,7 +111,8 @@ def test_the_next_type_is_a_line_of_the_table(repository: Path, tmp_path: Path) 
 
     python("-c", REFRESH, "runtime")
     schema = tmp_path / "ops.yaml"
-    labels = ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, shape: [N, "*D"]}\n      label: {type: int16, shape: [N]}')
+    x = 'X: {type: T, shape: [N, "*D"]}'
+    labels = (x, f"{x}\n      label: {{type: int16, shape: [N]}}")
     formulas = ("kernel: scale::Scale", 'formulas: {Y: "where(label == 1, factor, 1) * X"}')
     schema.write_text(edited(SCALE, labels, formulas), encoding="utf-8")
     python("-m", "gradsmith_codegen", "check", str(schema))

@@ -18,6 +18,8 @@ from schemas import SCALE, edited, load, op_of
 from test_axes import of_pick
 
 KERNEL = "    kernel: scale::Scale"
+# What the module of the functions has by names of its own: an operator's function may be called `sum` or `len`.
+COUNTING = {"_prod": math.prod, "_sum": sum, "_len": len, "_range": range, "__builtins__": {}}
 _schema, _ = load_schema(Path(__file__).resolve().parents[2] / "ops.yaml")
 OPERATORS = {op.name: op for op in (_schema.ops if _schema else ())}
 
@@ -54,9 +56,8 @@ def test_what_formulas_compute_is_always_repeatable() -> None:
 
 def test_what_the_operators_of_the_library_say_of_being_repeatable() -> None:
     """Only convolutions, and batch normalization on CUDA, choose between kernels that add up otherwise."""
-    said = {
-        (op.name, backend.value): op.repeatable_on(backend).value for op in OPERATORS.values() for backend in op.backends
-    }
+    rows = [(op, backend) for op in OPERATORS.values() for backend in op.backends]
+    said = {(op.name, backend.value): op.repeatable_on(backend).value for op, backend in rows}
     chosen = {key for key, word in said.items() if word != "always"}
     norms = {(name, "cuda") for name in OPERATORS if name.startswith("BatchNormalization")}
     convolutions = {(name, backend) for name, backend in said if name.startswith("Conv")}
@@ -82,7 +83,7 @@ def python_count(text: str) -> Callable[..., float]:
     """What Python counts by, from the dims of tensors and what attributes are given."""
     files = written(text)
     (line,) = [line for line in files["python/gradsmith/_ops/__init__.py"].splitlines() if "lambda" in line]
-    function: Callable[..., float] = eval(line.partition(": ")[2].rstrip(","), {"_prod": math.prod})
+    function: Callable[..., float] = eval(line.partition(": ")[2].rstrip(","), COUNTING)
     return function
 
 
@@ -132,7 +133,7 @@ def test_operations_on_lists_are_those_of_all_places(operations: str, expected: 
     document, diagnostics = check_document(source_of("ops.yaml", listed(operations)))
     assert document, [one.message for one in diagnostics]
     expression = operation_count.expression(document.drafts[0].op)
-    count = eval(f"lambda dims, given: {expression}", {"_prod": math.prod})
+    count = eval(f"lambda dims, given: {expression}", COUNTING)
     assert count({"X": [(2, 3, 4), (5,)], "r": (7,), "Y": [(2, 3, 4), (5,)]}, {}) == expected
 
 
@@ -171,7 +172,7 @@ def test_what_is_said_of_operations_counts_before_formulas() -> None:
 @pytest.mark.parametrize(("attributes", "row"), [({}, 5), ({"axis": 1}, 3), ({"axis": 1, "coerced": True}, 15)])
 def test_dims_beside_an_axis_are_those_of_the_call(attributes: dict[str, object], row: int) -> None:
     found = operation_count.operands(OPERATORS["SoftmaxGrad"])
-    known = {"dims": {"dY": (2, 3, 5)}, "given": attributes, "_prod": math.prod}
+    known = {"dims": {"dY": (2, 3, 5)}, "given": attributes, **COUNTING}
     assert eval(found["A"], known) == row
     assert eval(f"{found['B']} * {found['A']} * {found['F']}", known) == 2 * 3 * 5
 

@@ -1,4 +1,4 @@
-"""Optional inputs beside what else may be said of tensors: whatever they tell must be told otherwise where they are absent."""
+"""Optional inputs beside what else may be said of tensors: what they tell is told otherwise where they are absent."""
 
 from __future__ import annotations
 

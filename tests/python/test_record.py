@@ -134,13 +134,7 @@ def test_tune_and_bench_read_the_file(file: Path) -> None:
         assert CONV in ended.stdout
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("X=scalar", "'X=scalar': expected a tensor with dims: one without any can be recorded, but not made here"),
-        ("outputs=dZ", "'outputs=dZ': expected outputs of Relu, with commas between: Y"),
-    ],
-)
-def test_words_that_tools_do_not_take(word: str, told: str) -> None:
+def test_words_that_tools_do_not_take() -> None:
+    told = "'outputs=dZ': expected outputs of Relu, with commas between: Y"
     with pytest.raises(ValueError, match=re.escape(told)):
-        gradsmith.tune(f"Relu float X=3 {word}", device="cpu")
+        gradsmith.tune("Relu float X=3 outputs=dZ", device="cpu")

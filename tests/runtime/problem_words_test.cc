@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/list_schema.h"
 #include "gradsmith/gradsmith.h"
 
 namespace gradsmith::internal {
@@ -173,6 +174,11 @@ TEST(ProblemWords, TensorsOfAListHaveCommasBetween) {
   const std::vector<TensorRef> outputs = {Output({2, 3}), Output({4})};
   const std::string line = "Step float W=2x3,4 rate=scalar dW=2x3,4";
   EXPECT_EQ(ProblemWords(row, nullptr, inputs, outputs), line);
+  // A binding may have spelled the op out already.
+  const std::shared_ptr<const OpSchema> spelled = SpellOut(op, 2);
+  const Row spelled_row = {.op = spelled.get(), .name = "float"};
+  EXPECT_EQ(ProblemWords(spelled_row, nullptr, inputs, outputs), line);
+  EXPECT_EQ(ProblemWords(spelled_row, nullptr, inputs, {}), line + " outputs=");
   std::vector<TensorRef> added = outputs;
   added[0].accumulate = added[1].accumulate = true;
   EXPECT_EQ(ProblemWords(row, nullptr, inputs, added), line + " accumulate=new_W");

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..formula_tree import GIVEN, INDEX, PRODUCT, Apply, Given, Index, Lookup, Product, Reduce, names, parts
+from ..formula_tree import GIVEN, INDEX, PRODUCT, Apply, Given, Index, Lookup, Name, Reduce, names, parts
 from ..model import Op
 from ..operation_count import ARITHMETIC, multiplied, operands
 from ..suggestions import did_you_mean, instead
@@ -23,7 +23,7 @@ def no_arithmetic(op: Op, scope: Scope) -> Iterator[Finding]:
         name = part.operation if isinstance(part, Reduce) else _OTHERS.get(type(part), "")
         if isinstance(part, Apply) and part.function not in ARITHMETIC:
             name = part.function.name
-        if name and op.operations:
+        if name and name != PRODUCT and op.operations:
             message = f"'{name}' is none of '+', '-', '*', '/' and 'prod', with which operations are counted"
             yield Finding(message, op.operations.place(part))
 
@@ -32,7 +32,7 @@ def no_arithmetic(op: Op, scope: Scope) -> Iterator[Finding]:
 def unknown_count(op: Op, scope: Scope) -> Iterator[Finding]:
     """`operations` read a name that is no dim which every call shows, and no int attribute with a default."""
     known = operands(op)
-    products = {part.numbers for part in _products(op)}
+    products = _multiplied(op)
     for name in names(op.operations.tree) if op.operations else ():
         if name.name not in known and name not in products and op.operations:
             message = f"'{name.name}' is no dim that every call shows, and no int attribute with a default"
@@ -43,14 +43,15 @@ def unknown_count(op: Op, scope: Scope) -> Iterator[Finding]:
 def product_of_no_list(op: Op, scope: Scope) -> Iterator[Finding]:
     """The `prod` of `operations` is of something that is no `ints` attribute with a default."""
     known = multiplied(op)
-    for part in _products(op):
-        name = part.numbers
+    for name in _multiplied(op):
         if name.name not in known and op.operations:
             hint = did_you_mean(name.name, sorted(known))
             message = f"'{PRODUCT}' is of an ints attribute with a default, and '{name.name}' is none{hint}"
             yield Finding(message, op.operations.place(name))
 
 
-def _products(op: Op) -> list[Product]:
+def _multiplied(op: Op) -> list[Name]:
+    """What `prod` is of."""
     found = parts(op.operations.tree) if op.operations else ()
-    return [part for part in found if isinstance(part, Product)]
+    products = [part.argument for part in found if isinstance(part, Reduce) and part.operation == PRODUCT]
+    return [argument for argument in products if isinstance(argument, Name)]

@@ -309,7 +309,8 @@ def optionally_bound_symbol(op: Op, scope: Scope) -> Iterator[Finding]:
 def _places_of_symbols(tensor: Tensor) -> Iterator[tuple[str, Span]]:
     """Where each symbol of a shape stands; of one that is another's, where it says so."""
     if tensor.like:
-        yield from [(symbol, tensor.at("like")) for symbol in dict.fromkeys([dim.symbol for dim in tensor.shape])]
+        symbols = dict.fromkeys([dim.symbol for dim in tensor.shape])
+        yield from [(symbol, tensor.at("like")) for symbol in symbols]
     else:
         yield from [(dim.symbol, place.span) for dim, place in tensor.own_dims]
 
