@@ -143,7 +143,7 @@ def cases() -> Iterator[Case]:
             rows = dims[:1]
             for op in OF_ONE:
                 given = partial(drawn, dtype, dims, dims, dims)
-                peers = {"torch": partial(of_one_in_torch, op)}
+                peers: dict[str, Call] = {"torch": partial(of_one_in_torch, op)}
                 yield Case(
                     op, type_name, name_of(dims), partial(of_one, op), peers, given, partial(bytes_of, (0, 1, 2))
                 )

@@ -11,7 +11,7 @@ class DataType(Enum):
     value is the name in `ops.yaml`."""
 
     # name, C++ type and that in CUDA's kernels, bytes and whether what is differentiated may have it, the
-    # code of DLPack and the number of PyTorch's ScalarType and NumPy's name (empty where it has none), another
+    # code of DLPack and the number of PyTorch's ScalarType and NumPy's name (empty: none), another
     # spelling that `ops.yaml` may use
     FLOAT = ("float", ("float", "float"), (4, True), (2, 6, "float32"), "")
     DOUBLE = ("double", ("double", "double"), (8, True), (2, 7, "float64"), "")

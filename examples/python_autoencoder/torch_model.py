@@ -19,9 +19,7 @@ class Autoencode(torch.autograd.Function):
             features, scale, bias, unused, unused, outputs=("Y", "saved_mean", "saved_inv_std")
         )
         code = normalized.Y.clamp(min=0)
-        ctx.save_for_backward(
-            images, w_f, features, scale, normalized.saved_mean, normalized.saved_inv_std, code, w_b
-        )
+        ctx.save_for_backward(images, w_f, features, scale, normalized.saved_mean, normalized.saved_inv_std, code, w_b)
         return gradsmith.conv_transpose(code, w_b, shift).Y
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Trains an autoencoder on handwritten digits: python train.py [--library numpy|torch] [--device cuda] [--plot FILE]
 
-    image 8x8 -> conv(w_f) -> batch_normalization -> ReLU -> code -> conv_transpose(w_b) -> image 8x8
+image 8x8 -> conv(w_f) -> batch_normalization -> ReLU -> code -> conv_transpose(w_b) -> image 8x8
 """
 
 from __future__ import annotations

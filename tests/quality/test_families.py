@@ -23,7 +23,6 @@ SUFFIXES = (*CPP, ".in", ".jinja", ".py", ".cmake")
 # By file: why it names a family.
 EXCEPTIONS = {
     "codegen/gradsmith_codegen/faults.py": "a message shows the form of a kernel's name by an example",
-    "codegen/gradsmith_codegen/shape_rules.py": "the generator's own copies of the families' shape rules",
     "tests/fuzz/schema.py": "pieces of entries that are put where they do not belong",
 }
 
