@@ -45,7 +45,8 @@ Format FormatOf(DataType type) {
   }
 }
 
-// Tests convert many millions of numbers: the functions of <cmath> would take half of their time.
+// Tests convert many millions of numbers: the functions of <cmath> would take half of their time, and float, which the
+// language has, as much again as what is tested.
 constexpr int kDoubleBias = 1023;
 constexpr int kDoubleStoredDigits = 52;
 
@@ -130,6 +131,9 @@ double Round(DataType type, double value) {
   if (value == 0 || !std::isfinite(value) || type == DataType::kDouble) {
     return value;
   }
+  if (type == DataType::kFloat) {
+    return static_cast<double>(static_cast<float>(value));
+  }
   const Format format = FormatOf(type);
   const int last = LastDigit(format, value);
   const double rounded = std::nearbyint(value * PowerOfTwo(-last)) * PowerOfTwo(last);
@@ -143,6 +147,11 @@ void Encode(DataType type, double value, std::byte* element) {
       integer = static_cast<T>(value);
       std::memcpy(element, &integer, sizeof(T));
     });
+    return;
+  }
+  if (type == DataType::kFloat) {
+    const auto stored = static_cast<float>(value);
+    std::memcpy(element, &stored, sizeof(stored));
     return;
   }
   const Format format = FormatOf(type);
@@ -161,6 +170,11 @@ double Decode(DataType type, const std::byte* element) {
       value = static_cast<double>(stored);
     });
     return value;
+  }
+  if (type == DataType::kFloat) {
+    float stored = 0;
+    std::memcpy(&stored, element, sizeof(stored));
+    return static_cast<double>(stored);
   }
   const Format format = FormatOf(type);
   std::uint64_t bits = 0;
