@@ -16,6 +16,11 @@ def stub_of(name: str) -> str:
     return f"{snake_case(name)}_stub"
 
 
+def header_guard(namespace: str, header: str) -> str:
+    """`conv`, `shape_rules.h` -> `CONV_SHAPE_RULES_H_`."""
+    return re.sub(r"\W", "_", f"{namespace.replace('::', '_')}_{header}_".upper(), flags=re.ASCII)
+
+
 def type_parameter(name: str) -> str:
     """How C++ spells a type parameter. Nothing else that a schema names can end in an underscore, and nothing
     of the runtime that is not private to a class does."""

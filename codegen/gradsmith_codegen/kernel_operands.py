@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from .cpp_names import header_guard
 from .kernel_headers import Family, KernelHeaders
 from .kernel_terms import RUNS_ANYWHERE, Kernel
 from .library import Library
@@ -46,7 +46,7 @@ class FamilyOperands:
 
     @property
     def guard(self) -> str:
-        return re.sub(r"\W", "_", f"{self.namespace.replace('::', '_')}_OPERANDS_H_".upper(), flags=re.ASCII)
+        return header_guard(self.namespace, "operands.h")
 
 
 def families_of(headers: KernelHeaders, library: Library) -> tuple[FamilyOperands, ...]:

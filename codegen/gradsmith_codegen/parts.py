@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from . import faults, formula_parser, grammar, vocabulary
 from .case_reader import CaseReader
@@ -29,6 +30,8 @@ from .tensor_reader import TensorReader
 from .text import NO_TEXT, Text
 from .values import quick_text
 from .vocabulary import Keys
+
+Read = TypeVar("Read")
 
 
 class PartReader(SymbolReader, TensorReader, CaseReader):
@@ -159,9 +162,7 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
 
     def history(self, node: Node, owner: str) -> tuple[Revision, ...]:
         items = self.items(node, f"'history' of {owner}", "a list of versions and what changed in each")
-        if type(node) is Sequence and not items:
-            self.report(faults.nothing_there(node.span, owner, "version"))
-        return tuple([found for found in [self._revision(item, owner) for item in items] if found])
+        return self._each(items, node, owner, "version", self._revision)
 
     def _revision(self, node: Node, owner: str) -> Revision | None:
         before = self.fault_count
@@ -176,9 +177,15 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
     def special_values(self, node: Node, owner: str) -> tuple[SpecialValue, ...]:
         expected = "a list of what comes of special values"
         items = self.items(node, f"'special_values' of {owner}", expected)
+        return self._each(items, node, owner, "special value", self._special_value)
+
+    def _each(
+        self, items: list[Node], node: Node, owner: str, member: str, read: Callable[[Node, str], Read | None]
+    ) -> tuple[Read, ...]:
+        """What `read` finds in the members of a list, which has some."""
         if type(node) is Sequence and not items:
-            self.report(faults.nothing_there(node.span, owner, "special value"))
-        return tuple([found for found in [self._special_value(item, owner) for item in items] if found])
+            self.report(faults.nothing_there(node.span, owner, member))
+        return tuple([found for found in [read(item, owner) for item in items] if found])
 
     def _special_value(self, node: Node, owner: str) -> SpecialValue | None:
         before = self.fault_count

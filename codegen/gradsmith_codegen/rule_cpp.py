@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .cpp_lines import assignment
+from .cpp_names import header_guard
 from .formula_tree import OPERATORS, Apply, Chosen, Function, Given, Kind, Name, Number, Tree
 from .kernel_headers import Family, KernelHeaders
 from .kernel_terms import Rule
@@ -55,8 +56,7 @@ class FamilyRules:
 
     @property
     def guard(self) -> str:
-        name = f"{self.namespace.replace('::', '_')}_SHAPE_RULES_H_".upper()
-        return re.sub(r"\W", "_", name, flags=re.ASCII)
+        return header_guard(self.namespace, "shape_rules.h")
 
 
 def rules_of(headers: KernelHeaders, library: Library) -> tuple[FamilyRules, ...]:
