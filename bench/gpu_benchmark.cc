@@ -239,7 +239,8 @@ int RunSuite(const Options& options, std::ostream& out) {
   return 0;
 }
 
-/// Of the first family that has some measured: they must be the first calls of the process.
+/// Measures the first calls of one family, the first that has any to measure: no call of another
+/// may come before them in the process.
 int RunFirstCalls(const Options& options, std::ostream& out) {
   const SearchMode mode =
       options.first_calls == "benchmark" ? SearchMode::kBenchmark : SearchMode::kHeuristic;

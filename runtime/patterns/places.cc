@@ -28,14 +28,6 @@ std::int64_t OffsetOf(std::int64_t element, const ConstTensorRef& tensor) {
   return offset;
 }
 
-std::int64_t CountOf(const Dims& dims) {
-  std::int64_t count = 1;
-  for (const std::int64_t dim : dims) {
-    count *= dim;
-  }
-  return count;
-}
-
 std::string Expected(const PlacesAlong& places, const NeverRefused& allowed) {
   const std::string along = std::string(places.dim);
   std::string text = places.count == 0 ? "none, for " + along + " is 0"
@@ -59,7 +51,7 @@ Status CheckPlaces(
   }
   return VisitIntegerType(integers->type, [&]<typename T>(std::type_identity<T> /*type*/) {
     const T* const data = static_cast<const T*>(integers->data);
-    const std::int64_t count = CountOf(integers->dims);
+    const std::int64_t count = NumElements(integers->dims);
     for (std::int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<std::int64_t>(data[OffsetOf(i, *integers)]);
       if ((at < 0 || at >= places.count) && at != allowed.value) {

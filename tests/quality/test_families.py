@@ -20,7 +20,7 @@ FOLDERS_OF_TESTS = ("support", "emulated_gpu", "fake_cudnn", "fuzz", "gpu", "plu
 CPP = (".h", ".cc", ".cu", ".cuh")
 SUFFIXES = (*CPP, ".in", ".jinja", ".py", ".cmake")
 
-# By file: why it names a family.
+# The files that may name a family, each with the reason.
 EXCEPTIONS = {
     "codegen/gradsmith_codegen/faults.py": "a message shows the form of a kernel's name by an example",
     "tests/fuzz/schema.py": "pieces of entries that are put where they do not belong",

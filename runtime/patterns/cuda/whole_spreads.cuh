@@ -74,8 +74,9 @@ __device__ __forceinline__ void StorePiece(
   }
 }
 
-/// Of channels that follow each other in memory and have at least as many elements as a vector: a
-/// block writes a run of vectors, which may begin and end within a channel.
+/// Spreads shares over channels that follow each other in memory, each of which has at least as
+/// many elements as a vector. A block writes a run of vectors, which may begin and end within a
+/// channel.
 template <typename Functor, typename T>
 __device__ __forceinline__ void SpreadWhole(const WholeLaunch& launch) {
   using A = Accumulator<T>;

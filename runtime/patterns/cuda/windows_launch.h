@@ -29,9 +29,9 @@ struct WindowsLaunch {
   bool is_wide = false;
 };
 
-/// So many loads of a thread are on their way at a time where threads go through a whole channel.
+/// How many loads a thread has on their way at a time where threads go through a whole channel.
 inline constexpr int kWholeBatch = 8;
-/// So many vectors a thread has where what channels are given is spread over contiguous memory.
+/// How many vectors a thread writes where each channel's share is spread over contiguous memory.
 inline constexpr int kSpreadBatch = 4;
 
 /// WholeLaunch is a task of one window for each channel, which holds all of its elements. They lie
@@ -56,9 +56,9 @@ struct WholeLaunch {
   /// neighbouring channels, as many of which `channels` counts.
   bool has_vectors = false;
   bool has_channel_vectors = false;
-  /// Of a gather whose channels follow each other in memory, each of them given one share for all
-  /// of its elements: what positions are divided by, and how far apart what channels are given
-  /// lies.
+  /// A gather may give all elements of a channel one share, and have channels that follow each
+  /// other in memory. Then `by_size` divides positions by the channel's size, and `given_step` is
+  /// how far apart the channels' gradients lie.
   Divisor by_size = {};
   std::int64_t given_step = 0;
 };
