@@ -51,6 +51,12 @@ BIASED = {
 }
 GATED_SHAPES = [(8192, 4096), (4096, 14336), (8192, 999), (8, 100)]
 GATED = {
+    "GluGrad": (
+        gradsmith.glu_grad,
+        torch.sigmoid,
+        lambda dy, x: backward.sigmoid_backward(dy, torch.sigmoid(x)),
+    ),
+    "ReGluGrad": (gradsmith.re_glu_grad, torch.relu, lambda dy, x: backward.threshold_backward(dy, x, 0)),
     "SwiGluGrad": (gradsmith.swi_glu_grad, torch.nn.functional.silu, backward.silu_backward),
     "GeGluGrad": (
         gradsmith.ge_glu_grad,

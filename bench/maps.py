@@ -1,4 +1,4 @@
-"""Gradients of formulas, one element or two at a time and summed, beside PyTorch's: python bench/maps.py [--json FILE]
+"""Gradients of formulas of one tensor or two beside PyTorch's: python bench/maps.py [--only EXPRESSION] [--json FILE]
 
 PyTorch's side are the kernels that its autograd runs: one where it has one for the gradient, several elsewhere. Bytes
 are those of every input read once and of every output written once.
@@ -16,11 +16,11 @@ import torch
 from beside_torch import TYPES, Call, Case, bytes_of, run
 
 SHAPES = [(8192, 4096), (8192, 999), (8, 100)]
-# Of one tensor and a row of it, of two tensors, and of a few elements.
+# The shapes of A and B: a row is added to a tensor, a tensor to a tensor, and a row to a few elements.
 PAIRS = [((8192, 4096), (4096,)), ((8192, 4096), (8192, 4096)), ((8, 100), (100,))]
 backward = torch.ops.aten
 
-# By dY and what our gradient takes, X or Y, which is drawn between 0 and 1.
+# PyTorch's gradients take dY and what ours takes, X or Y, which is drawn between 0 and 1.
 OF_ONE: dict[str, Call] = {
     "ReluGrad": lambda dy, x: backward.threshold_backward(dy, x, 0),
     "ThresholdedReluGrad": lambda dy, x: backward.threshold_backward(dy, x, 1),
@@ -64,15 +64,6 @@ OF_TWO: dict[str, tuple[Call, Call]] = {
     "MinGrad": (lambda dy, a, b: dy.masked_fill(a > b, 0), lambda dy, a, b: dy.masked_fill(a <= b, 0)),
     "PowGrad": (lambda dy, a, b: dy * (b * a.pow(b - 1)), lambda dy, a, b: dy * (a.pow(b) * a.log())),
 }
-GATED: dict[str, tuple[Call, Call]] = {
-    "GluGrad": (torch.sigmoid, lambda dy, x: backward.sigmoid_backward(dy, torch.sigmoid(x))),
-    "ReGluGrad": (torch.relu, lambda dy, x: backward.threshold_backward(dy, x, 0)),
-    "SwiGluGrad": (torch.nn.functional.silu, backward.silu_backward),
-    "GeGluGrad": (
-        torch.nn.functional.gelu,
-        lambda dy, x: backward.gelu_backward(dy, x, approximate="none"),
-    ),
-}
 REDUCED: dict[str, Call] = {
     "ReduceSumGrad": lambda dy, x, y, dx: dx.copy_(dy.unsqueeze(-1).expand_as(x)),
     "ReduceMeanGrad": lambda dy, x, y, dx: torch.div(dy.unsqueeze(-1).expand_as(x), x.shape[-1], out=dx),
@@ -109,15 +100,6 @@ def of_two_in_torch(op: str, dy: Any, a: Any, b: Any, _da: Any, _db: Any) -> Any
     return of_a, of_b if b.shape == a.shape else of_b.sum(0)
 
 
-def of_gate(op: str, dy: Any, gate: Any, up: Any, dgate: Any, dup: Any) -> Any:
-    return function_of(op)(dy, gate, up, out={"dGate": dgate, "dUp": dup})
-
-
-def of_gate_in_torch(op: str, dy: Any, gate: Any, up: Any, _dgate: Any, dup: Any) -> None:
-    torch.mul(dy, GATED[op][0](gate), out=dup)
-    GATED[op][1](dy * up, gate)
-
-
 def reduced(op: str, dy: Any, x: Any, y: Any, dx: Any) -> Any:
     given = (dy, x, y) if op in ("ReduceL2Grad", "ReduceLogSumExpGrad") else (dy, x)
     return function_of(op)(*given, axis=-1, out={"dX": dx})
@@ -147,11 +129,6 @@ def cases() -> Iterator[Case]:
                 yield Case(
                     op, type_name, name_of(dims), partial(of_one, op), peers, given, partial(bytes_of, (0, 1, 2))
                 )
-            for op in GATED:
-                given = partial(drawn, dtype, *[dims] * 5)
-                peers = {"torch": partial(of_gate_in_torch, op)}
-                read = partial(bytes_of, range(5))
-                yield Case(op, type_name, name_of(dims), partial(of_gate, op), peers, given, read)
             for op, peer in REDUCED.items():
                 given = partial(drawn, dtype, rows, dims, rows, dims)
                 needs_x = op not in ("ReduceSumGrad", "ReduceMeanGrad")
