@@ -29,7 +29,8 @@ def test_the_library_without_its_cuda_backend() -> None:
     commands = json.loads((tree / "compile_commands.json").read_text())
     folders = (f"{REPOSITORY}/runtime/", f"{tree}/generated/src/")
     checked = [command for command in commands if command["file"].startswith(folders)]
-    checked = [command for command in checked if "/cuda/" not in command["file"]]
+    # What asks cuDNN what it supports is built where the CUDA backend is.
+    checked = [command for command in checked if not {"cuda", "support"} & set(Path(command["file"]).parts)]
     units = units_of(checked)
     assert {source.parent.name for unit in units for source in unit.sources} >= {"core", "conv", "batch_norm", "src"}
 

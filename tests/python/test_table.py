@@ -76,7 +76,7 @@ def test_devices_are_read_alike_everywhere(device: str) -> None:
         lambda: gradsmith.is_available(device),
         lambda: gradsmith.tune("", device=device),
         lambda: gradsmith.tune(gradsmith.conv_grad, *problems.arrays(), device=device),
-        lambda: _bench.measure(_bench.PROBLEMS[0], device, 0),
+        lambda: _bench.measure(_bench.default_problems()[0], device, 0),
     ]
     for read in readers:
         with pytest.raises(ValueError, match=f"device is '{device}'; expected 'cpu', 'cuda' or, for example, 'cuda:1'"):
