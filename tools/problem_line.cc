@@ -387,8 +387,9 @@ Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine*
       continue;
     }
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i]->name == input.gradient_of) {
-        line->inputs[std::string(input.name)].push_back(*shapes->outputs[i]);
+      const std::optional<Dims>& dims = shapes->outputs[i];
+      if (dims && specs[i]->name == input.gradient_of) {
+        line->inputs[std::string(input.name)].push_back(*dims);
       }
     }
   }

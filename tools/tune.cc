@@ -247,15 +247,16 @@ Status AddAll(
     Device device,
     Arguments* arguments) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (!dims[i]) {
+    const std::optional<Dims>& given = dims[i];
+    if (!given) {
       arguments->AddAbsent();
       continue;
     }
     const TensorSpec& spec = *specs[i];
     const DataType type =
         spec.type_parameter < 0 ? spec.fixed_type : row.types[spec.type_parameter];
-    Status status = spec.shape_of.empty() ? arguments->Add(type, *dims[i], channels_last, device)
-                                          : arguments->AddHeld(*dims[i]);
+    Status status = spec.shape_of.empty() ? arguments->Add(type, *given, channels_last, device)
+                                          : arguments->AddHeld(*given);
     if (!status.ok()) {
       return status;
     }

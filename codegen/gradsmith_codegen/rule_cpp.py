@@ -13,6 +13,7 @@ from .kernel_terms import Rule
 from .library import Library
 from .rule_formula import AXIS, DIVIDE, ENTRIES, INT, ROUNDED, Definition, Expectation, RuleFormula, written
 from .text import cpp_string
+from .wrapping import COLUMN_LIMIT
 
 _MARKS = {function: mark.strip() for mark, function in OPERATORS.items() if function is not DIVIDE} | {
     OPERATORS["and"]: "&&",
@@ -26,7 +27,7 @@ _LONGEST = 70  # characters of a text on a line
 class Check:
     """What must hold, and the texts that in a row say that it does not."""
 
-    condition: str  # lines that define whether it does
+    condition: str  # lines that declare whether it does
     name: str
     texts: tuple[str, ...]
 
@@ -40,6 +41,16 @@ class RuleStruct:
     symbols: tuple[str, ...]
     fields: tuple[str, ...]  # lines that declare the values
     checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> str:
+        """The lines of the function that says whether all checks hold."""
+        head, result = (
+            "  [[nodiscard]] bool Holds() const {",
+            " && ".join([check.name for check in self.checks]),
+        )
+        line = f"{head} return {result}; }}"
+        return line if len(line) <= COLUMN_LIMIT else f"{head}\n    return {result};\n  }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +105,15 @@ class _Writer:
         return assignment(f"  {kind} {definition.name}", self._text(definition.tree))
 
     def _check(self, number: int, expectation: Expectation) -> Check:
-        name = f"holds_{number}"
+        name = f"holds_{number + 1}"
         texts: list[str] = []
         for place, word in enumerate(expectation.words):
-            texts += [self._shown(word)] if place % 2 else [cpp_string(one) for one in _short(word)]
-        return Check(assignment(f"    const bool {name}", self._text(expectation.tree)), name, tuple(texts))
+            texts += (
+                [self._shown(word)]
+                if place % 2
+                else [_literal(one, is_first=not texts) for one in _short(word)]
+            )
+        return Check(assignment(f"  bool {name}", self._text(expectation.tree)), name, tuple(texts))
 
     def _shown(self, name: str) -> str:
         """A value of a message. What the rule does not take has nothing to show."""
@@ -149,6 +164,11 @@ class _Writer:
     def _entry(self, function: str, attribute: str, otherwise: str) -> str:
         place = f"{self._formula.symbols[0]}.size() + {AXIS}" if function == "end" else AXIS
         return f"EntryOf({attribute}, {place}, {otherwise})"
+
+
+def _literal(text: str, *, is_first: bool) -> str:
+    """A string begins as one; what is added to it may be a character."""
+    return f"'{text}'" if len(text) == 1 and text not in "'\\" and not is_first else cpp_string(text)
 
 
 def _short(text: str) -> list[str]:

@@ -60,7 +60,7 @@ inline constexpr std::string_view kTransposedOutputSpatial = R"(
     extra = entry(output_padding, 0)
     same = auto_pad == SAME_UPPER or auto_pad == SAME_LOWER
     sized = given(output_shape)
-    expect pad_begin + pad_end == 0 or not (same or auto_pad == VALID):
+    expect pad_begin + pad_end == 0 or (not same and auto_pad != VALID):
         attribute pads is {pads}; expected none, or zeros, where auto_pad is {auto_pad}
     expect pad_begin + pad_end == 0 or not sized:
         attribute pads is {pads}; expected none, or zeros, where output_shape sets the pads

@@ -66,9 +66,11 @@ decltype(auto) VisitIntegerType(DataType type, Visitor&& visitor) {
   switch (type) {
 #define GRADSMITH_VISIT(enumerator, type, name, dlpack_code, torch_type)                \
   case DataType::enumerator:                                                            \
+    /* NOLINTBEGIN(bugprone-macro-parentheses) type is the name of one */               \
     if constexpr (!IsFloating(DataType::enumerator)) {                                  \
       return std::forward<Visitor>(visitor)(std::type_identity<StoredInteger<type>>{}); \
     }                                                                                   \
+    /* NOLINTEND(bugprone-macro-parentheses) */                                         \
     break;
     GRADSMITH_ELEMENT_TYPES(GRADSMITH_VISIT)
 #undef GRADSMITH_VISIT

@@ -182,6 +182,11 @@ bool IsChannelsLast(std::span<const ConstTensorRef> inputs) {
          image->strides != ContiguousStrides(image->dims);
 }
 
+/// Adds a name to those that commas part.
+void AddName(const std::string& name, std::string* names) {
+  *names += (names->empty() ? "" : ",") + name;
+}
+
 /// Adds " outputs=" where some are left out, and " accumulate=" where some are added to. False
 /// where that is so of some tensors of a list alone, for which there are no words.
 bool AddOutputs(
@@ -193,18 +198,20 @@ bool AddOutputs(
   std::string accumulated;
   bool is_complete = true;
   for (const Argument& argument : ArgumentsOf(op.outputs, list_length)) {
-    std::size_t there = 0;
-    std::size_t added = 0;
-    for (const TensorRef& output : Take(argument.count, &outputs)) {
-      there += output.present ? 1 : 0;
-      added += output.present && output.accumulate ? 1 : 0;
-    }
+    const std::span<const TensorRef> own = Take(argument.count, &outputs);
+    const auto there = static_cast<std::size_t>(std::ranges::count_if(own, &TensorRef::present));
+    const auto added = static_cast<std::size_t>(std::ranges::count_if(
+        own, [](const TensorRef& one) { return one.present && one.accumulate; }));
     if ((there > 0 && there < argument.count) || (added > 0 && added < argument.count)) {
       return false;
     }
     is_complete = is_complete && there > 0;
-    present += there > 0 ? (present.empty() ? "" : ",") + argument.name : "";
-    accumulated += added > 0 ? (accumulated.empty() ? "" : ",") + argument.name : "";
+    if (there > 0) {
+      AddName(argument.name, &present);
+    }
+    if (added > 0) {
+      AddName(argument.name, &accumulated);
+    }
   }
   *line += is_complete ? "" : " outputs=" + present;
   *line += accumulated.empty() ? "" : " accumulate=" + accumulated;

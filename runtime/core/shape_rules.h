@@ -30,7 +30,7 @@ inline constexpr std::string_view kWindows = R"(
     pad_end = end(pads, 0)
     expect size >= 1: spatial axis {axis}: the window has size {size}; expected 1 or more
     same = auto_pad == SAME_UPPER or auto_pad == SAME_LOWER
-    expect pad_begin + pad_end == 0 or not (same or auto_pad == VALID):
+    expect pad_begin + pad_end == 0 or (not same and auto_pad != VALID):
         attribute pads is {pads}; expected none, or zeros, where auto_pad is {auto_pad}
     span = dilation * (size - 1) + 1
     padded = input + pad_begin + pad_end

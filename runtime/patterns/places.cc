@@ -13,7 +13,7 @@ namespace {
 std::string IndicesOf(std::int64_t element, const Dims& dims) {
   std::string text;
   for (int dim = dims.size() - 1; dim >= 0; --dim) {
-    text = std::to_string(element % dims[dim]) + (text.empty() ? "" : ", ") + text;
+    text.insert(0, std::to_string(element % dims[dim]) + (text.empty() ? "" : ", "));
     element /= dims[dim];
   }
   return "[" + text + "]";

@@ -17,7 +17,6 @@ namespace {
 using internal::Argument;
 using internal::kWindowAxes;
 using internal::MakeArgument;
-using internal::WindowAxis;
 using internal::WindowFault;
 using internal::WindowsGeometry;
 

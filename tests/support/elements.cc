@@ -45,8 +45,8 @@ Format FormatOf(DataType type) {
   }
 }
 
-// Tests convert many millions of numbers: the functions of <cmath> would take half of their time, and float, which the
-// language has, as much again as what is tested.
+// Tests convert many millions of numbers: the functions of <cmath> would take half of their time,
+// and float, which the language has, as much again as what is tested.
 constexpr int kDoubleBias = 1023;
 constexpr int kDoubleStoredDigits = 52;
 

@@ -21,7 +21,7 @@ struct OutputSpatial {
   const Attributes& attributes;
   const Dims& D;
   const Dims& K;
-  int axis;
+  int axis = 0;
 
   Extent stated = EntryOf(attributes.kernel_shape, axis, 0);
   Extent input = Extent{D[axis]};
@@ -40,41 +40,24 @@ struct OutputSpatial {
   Extent count =
       same ? CeilDiv(input, stride) : std::max<Extent>(std::min<Extent>(fitting, most), 0);
   Extent value = count;
+  bool holds_1 = stated == 0 || stated == Extent{K[axis]};
+  bool holds_2 = size >= 1;
+  bool holds_3 = pad_begin + pad_end == 0 || (!same && attributes.auto_pad != AutoPad::VALID);
+  bool holds_4 = count >= 1 || input == 0;
 
   /// Holds returns whether there is such a size.
-  [[nodiscard]] bool Holds() const {
-    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
-    if (!holds_0) {
-      return false;
-    }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
-      return false;
-    }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
-      return false;
-    }
-    const bool holds_3 = count >= 1 || input == 0;
-    if (!holds_3) {
-      return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool Holds() const { return holds_1 && holds_2 && holds_3 && holds_4; }
 
   /// Fault returns why there is none.
   [[nodiscard]] Status Fault() const {
-    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
-    if (!holds_0) {
+    if (!holds_1) {
       std::string text = "attribute kernel_shape is ";
       text += RuleText(attributes.kernel_shape);
       text += "; expected W's spatial dims ";
       text += RuleText(K);
       return InvalidArgument(text);
     }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
+    if (!holds_2) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": the window has size ";
@@ -82,17 +65,14 @@ struct OutputSpatial {
       text += "; expected 1 or more";
       return InvalidArgument(text);
     }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
+    if (!holds_3) {
       std::string text = "attribute pads is ";
       text += RuleText(attributes.pads);
       text += "; expected none, or zeros, where auto_pad is ";
       text += RuleText(attributes.auto_pad);
       return InvalidArgument(text);
     }
-    const bool holds_3 = count >= 1 || input == 0;
-    if (!holds_3) {
+    if (!holds_4) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": the padded input has ";
@@ -109,7 +89,7 @@ struct OutputSpatial {
       text += RuleText(size);
       text += ", dilation ";
       text += RuleText(dilation);
-      text += ")";
+      text += ')';
       return InvalidArgument(text);
     }
     return {};
@@ -120,7 +100,7 @@ struct TransposedOutputSpatial {
   const TransposedAttributes& attributes;
   const Dims& D;
   const Dims& K;
-  int axis;
+  int axis = 0;
 
   Extent stated = EntryOf(attributes.kernel_shape, axis, 0);
   Extent size = Extent{K[axis]};
@@ -138,53 +118,29 @@ struct TransposedOutputSpatial {
   Extent unsized =
       same || Extent{D[axis]} == 0 ? Extent{D[axis]} * stride : full - pad_begin - pad_end;
   Extent value = sized ? EntryOf(attributes.output_shape, axis, 0) : unsized;
+  bool holds_1 = stated == 0 || stated == Extent{K[axis]};
+  bool holds_2 = size >= 1;
+  bool holds_3 = pad_begin + pad_end == 0 || (!same && attributes.auto_pad != AutoPad::VALID);
+  bool holds_4 = pad_begin + pad_end == 0 || !sized;
+  bool holds_5 = !sized || attributes.auto_pad != AutoPad::VALID;
+  bool holds_6 = extra < limit;
+  bool holds_7 = sized || same || Extent{D[axis]} == 0 || full >= pad_begin + pad_end;
 
   /// Holds returns whether there is such a size.
   [[nodiscard]] bool Holds() const {
-    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
-    if (!holds_0) {
-      return false;
-    }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
-      return false;
-    }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
-      return false;
-    }
-    const bool holds_3 = pad_begin + pad_end == 0 || !sized;
-    if (!holds_3) {
-      return false;
-    }
-    const bool holds_4 = !sized || attributes.auto_pad != AutoPad::VALID;
-    if (!holds_4) {
-      return false;
-    }
-    const bool holds_5 = extra < limit;
-    if (!holds_5) {
-      return false;
-    }
-    const bool holds_6 = sized || same || Extent{D[axis]} == 0 || full >= pad_begin + pad_end;
-    if (!holds_6) {
-      return false;
-    }
-    return true;
+    return holds_1 && holds_2 && holds_3 && holds_4 && holds_5 && holds_6 && holds_7;
   }
 
   /// Fault returns why there is none.
   [[nodiscard]] Status Fault() const {
-    const bool holds_0 = stated == 0 || stated == Extent{K[axis]};
-    if (!holds_0) {
+    if (!holds_1) {
       std::string text = "attribute kernel_shape is ";
       text += RuleText(attributes.kernel_shape);
       text += "; expected W's spatial dims ";
       text += RuleText(K);
       return InvalidArgument(text);
     }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
+    if (!holds_2) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": the filter has size ";
@@ -192,30 +148,25 @@ struct TransposedOutputSpatial {
       text += "; expected 1 or more";
       return InvalidArgument(text);
     }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
+    if (!holds_3) {
       std::string text = "attribute pads is ";
       text += RuleText(attributes.pads);
       text += "; expected none, or zeros, where auto_pad is ";
       text += RuleText(attributes.auto_pad);
       return InvalidArgument(text);
     }
-    const bool holds_3 = pad_begin + pad_end == 0 || !sized;
-    if (!holds_3) {
+    if (!holds_4) {
       std::string text = "attribute pads is ";
       text += RuleText(attributes.pads);
       text += "; expected none, or zeros, where output_shape sets the pads";
       return InvalidArgument(text);
     }
-    const bool holds_4 = !sized || attributes.auto_pad != AutoPad::VALID;
-    if (!holds_4) {
+    if (!holds_5) {
       std::string text = "attribute output_shape is given; expected none where auto_pad is ";
       text += "VALID, as both set the pads";
       return InvalidArgument(text);
     }
-    const bool holds_5 = extra < limit;
-    if (!holds_5) {
+    if (!holds_6) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": output_padding is ";
@@ -228,8 +179,7 @@ struct TransposedOutputSpatial {
       text += RuleText(dilation);
       return InvalidArgument(text);
     }
-    const bool holds_6 = sized || same || Extent{D[axis]} == 0 || full >= pad_begin + pad_end;
-    if (!holds_6) {
+    if (!holds_7) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": pads ";

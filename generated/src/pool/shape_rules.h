@@ -20,7 +20,7 @@ using gradsmith::internal::RuleText;
 struct PooledSpatial {
   const WindowAttributes& attributes;
   const Dims& D;
-  int axis;
+  int axis = 0;
 
   Extent K = EntryOf(attributes.kernel_shape, axis, 1);
   Extent input = Extent{D[axis]};
@@ -40,38 +40,21 @@ struct PooledSpatial {
   Extent count =
       same ? CeilDiv(input, stride) : std::max<Extent>(std::min<Extent>(fitting, most), 0);
   Extent value = count;
+  bool holds_1 = !attributes.kernel_shape.empty();
+  bool holds_2 = size >= 1;
+  bool holds_3 = pad_begin + pad_end == 0 || (!same && attributes.auto_pad != AutoPad::VALID);
+  bool holds_4 = count >= 1 || input == 0;
 
   /// Holds returns whether there is such a size.
-  [[nodiscard]] bool Holds() const {
-    const bool holds_0 = !attributes.kernel_shape.empty();
-    if (!holds_0) {
-      return false;
-    }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
-      return false;
-    }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
-      return false;
-    }
-    const bool holds_3 = count >= 1 || input == 0;
-    if (!holds_3) {
-      return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool Holds() const { return holds_1 && holds_2 && holds_3 && holds_4; }
 
   /// Fault returns why there is none.
   [[nodiscard]] Status Fault() const {
-    const bool holds_0 = !attributes.kernel_shape.empty();
-    if (!holds_0) {
+    if (!holds_1) {
       std::string text = "attribute kernel_shape is []; expected the window's dims";
       return InvalidArgument(text);
     }
-    const bool holds_1 = size >= 1;
-    if (!holds_1) {
+    if (!holds_2) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": the window has size ";
@@ -79,17 +62,14 @@ struct PooledSpatial {
       text += "; expected 1 or more";
       return InvalidArgument(text);
     }
-    const bool holds_2 =
-        pad_begin + pad_end == 0 || !(same || attributes.auto_pad == AutoPad::VALID);
-    if (!holds_2) {
+    if (!holds_3) {
       std::string text = "attribute pads is ";
       text += RuleText(attributes.pads);
       text += "; expected none, or zeros, where auto_pad is ";
       text += RuleText(attributes.auto_pad);
       return InvalidArgument(text);
     }
-    const bool holds_3 = count >= 1 || input == 0;
-    if (!holds_3) {
+    if (!holds_4) {
       std::string text = "spatial axis ";
       text += RuleText(axis);
       text += ": the padded input has ";
@@ -106,7 +86,7 @@ struct PooledSpatial {
       text += RuleText(size);
       text += ", dilation ";
       text += RuleText(dilation);
-      text += ")";
+      text += ')';
       return InvalidArgument(text);
     }
     return {};
@@ -116,7 +96,7 @@ struct PooledSpatial {
 struct GlobalSpatial {
   const NoAttributes& attributes;
   const Dims& D;
-  int axis;
+  int axis = 0;
 
   Extent value = 1;
 

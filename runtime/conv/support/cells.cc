@@ -89,7 +89,7 @@ cuda::SupportCell CellOf(const Task& task, bool channels_last, const Feature& fe
       .feature = feature.name};
   for (OperandForm& form : FormsOf(task)) {
     cell.forms.push_back(
-        {std::move(form.name), [inner = std::move(form.inner)](const cuda::GraphTarget& target) {
+        {std::move(form.name), [inner = form.inner](const cuda::GraphTarget& target) {
            return MakeGraph(target, inner);
          }});
   }

@@ -297,7 +297,8 @@ std::optional<WholeLaunch> MakeWholeLaunch(
 /// How many threads the form `whole` takes.
 std::int64_t ThreadsOf(const WindowsKind& kind, const WholeLaunch& launch, int elements) {
   if (kind.gathers && kind.shares() && launch.has_vectors) {
-    return internal::CeilDivide(launch.channels * launch.size, kSpreadBatch * elements);
+    return internal::CeilDivide(
+        launch.channels * launch.size, std::int64_t{kSpreadBatch} * elements);
   }
   return launch.channels * launch.sharing;
 }
