@@ -196,7 +196,7 @@ def test_an_own_rule_becomes_a_struct_of_the_librarys_namespace(tmp_path: Path) 
         "  const RingAttributes& attributes;",
         "  const ::gradsmith::Dims& D;",
         "  Extent value = Extent{D[axis]} - EntryOf(attributes.sizes, axis, 1) + 1;",
-        "    const bool holds_0 = EntryOf(attributes.sizes, axis, 1) <= Extent{D[axis]};",
+        "  bool holds_1 = EntryOf(attributes.sizes, axis, 1) <= Extent{D[axis]};",
         "      text += RuleText(attributes.sizes);",
     ):
         assert line in text.splitlines()
