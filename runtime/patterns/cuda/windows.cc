@@ -275,6 +275,9 @@ std::optional<WholeLaunch> MakeWholeLaunch(
     launch.channels_first = true;
     launch.has_channel_vectors = true;
     launch.sharing = SharingOf(kSharingOfChannelVectors, launch.channels, launch.size);
+    if (kind.gathers && kind.shares() && launch.sharing > kSharingOfChannelVectors.usual) {
+      return std::nullopt;  // blocks of so few channels would write short stretches of memory
+    }
   } else if (kind.gathers && kind.shares()) {
     const TensorRef& output = task.tensors[1];
     const bool is_aligned = AlignmentClass(output.data, output.type) == kVectorBytes;
