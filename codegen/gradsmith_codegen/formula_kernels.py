@@ -68,6 +68,14 @@ def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list
     ]
 
 
+def map_macro(op: Op, has_sums: bool) -> str:
+    """The macro that makes a map's kernels for all types: with sums, or where inputs may be broadcast by their
+    shapes, or with neither."""
+    numbers = [one for one in op.read_inputs if one not in op.bits]
+    is_broadcast = any(one.shape != op.outputs[0].shape for one in numbers)
+    return f"GRADSMITH_MAP_{'SUM_' if has_sums else 'BROADCAST_' if is_broadcast else ''}KERNELS"
+
+
 def of_map(op: Op, has_sums: bool, functor: FunctorNames) -> list[KernelMacro]:
     """One for each type, or for half and bf16 together: where they have one functor, and nothing is
     summed, for sums take longer in a kernel for both."""
@@ -76,7 +84,7 @@ def of_map(op: Op, has_sums: bool, functor: FunctorNames) -> list[KernelMacro]:
         found.setdefault(type_of(row), []).append(row)
     functors = {kind: functor.of(all(_is_short(op, row) for row in rows)) for kind, rows in found.items()}
     is_shared = not has_sums and len({functors.get(kind) for kind in _SHORT}) == 1
-    macro = f"GRADSMITH_MAP_{'SUM_' if has_sums else ''}KERNELS_OF"
+    macro = f"{map_macro(op, has_sums)}_OF"
     macros = {}
     for kind, name in functors.items():
         types = _SHARED if is_shared and kind in _SHORT else SUFFIXES[kind]

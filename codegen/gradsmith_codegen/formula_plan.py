@@ -182,10 +182,15 @@ class FormulaPlan(ArgumentPlan):
         return any(one.is_of_math for one in self.passes) if self.has_rows else self.is_of_math
 
     @property
+    def map_macro(self) -> str:
+        """The macro that makes the kernels of a map for all types."""
+        return formula_kernels.map_macro(self.of_formulas, self.has_map_sums)
+
+    @property
     def map_kernels(self) -> list[KernelMacro]:
         """The macros that make the kernels of a map."""
         functor = FunctorNames(self.functor, self.is_of_math)
-        return formula_kernels.of_map(self.op, self.has_map_sums, functor)
+        return formula_kernels.of_map(self.of_formulas, self.has_map_sums, functor)
 
     def scalar(self, attribute: model.Attribute) -> str:
         """The attribute as formulas are given it."""

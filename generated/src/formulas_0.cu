@@ -76,7 +76,7 @@ GRADSMITH_ROWS_KERNELS_OF(
     bf16,
     __nv_bfloat16)
 // ops.yaml: ReduceL1Grad, line 1 of the entry
-GRADSMITH_MAP_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(ReduceL1Grad, gradsmith::generated::ReduceL1GradFormula)
 // ops.yaml: ReduceL2, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f64, double)

@@ -33,7 +33,7 @@
 // ops.yaml: SigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SigmoidGrad, gradsmith::generated::SigmoidGradFormula)
 // ops.yaml: PRelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS(PRelu, gradsmith::generated::PReluFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(PRelu, gradsmith::generated::PReluFormula)
 // ops.yaml: ReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReluGrad, gradsmith::generated::ReluGradFormula)
 // ops.yaml: EluGrad, line 1 of the entry
@@ -111,15 +111,15 @@ GRADSMITH_MAP_KERNELS(CoshGrad, gradsmith::generated::CoshGradFormula)
 // ops.yaml: Expm1, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Expm1, gradsmith::generated::Expm1Formula)
 // ops.yaml: Div, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Div, gradsmith::generated::DivFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Div, gradsmith::generated::DivFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(Div, gradsmith::generated::DivFormula, f32, float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(Div, gradsmith::generated::DivFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     Div,
     gradsmith::generated::DivFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Max, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Max, gradsmith::generated::MaxFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Max, gradsmith::generated::MaxFormula)
 // ops.yaml: SoftmaxGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(SoftmaxGrad, gradsmith::generated::SoftmaxGradFormula, f64, double)

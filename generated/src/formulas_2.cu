@@ -88,9 +88,17 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: BiasFastGelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(BiasFastGelu, gradsmith::generated::BiasFastGeluFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasFastGelu,
+    gradsmith::generated::BiasFastGeluFormula,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasFastGelu,
+    gradsmith::generated::BiasFastGeluFormula,
+    f64,
+    double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasFastGelu,
     gradsmith::generated::BiasFastGeluFormulaOf<::gradsmith::formula::Fast>,
     short,

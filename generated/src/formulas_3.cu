@@ -50,7 +50,7 @@ GRADSMITH_MAP_KERNELS(Abs, gradsmith::generated::AbsFormula)
 // ops.yaml: Tan, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Tan, gradsmith::generated::TanFormula)
 // ops.yaml: Add, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Add, gradsmith::generated::AddFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Add, gradsmith::generated::AddFormula)
 // ops.yaml: MaxGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MaxGrad, gradsmith::generated::MaxGradFormula)
 // ops.yaml: LogSoftmax, line 1 of the entry
@@ -67,17 +67,17 @@ GRADSMITH_ROWS_KERNELS_OF(
     bf16,
     __nv_bfloat16)
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceLogSumExpGrad,
     gradsmith::generated::ReduceLogSumExpGradFormula,
     f32,
     float)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceLogSumExpGrad,
     gradsmith::generated::ReduceLogSumExpGradFormula,
     f64,
     double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceLogSumExpGrad,
     gradsmith::generated::ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Fast>,
     short,

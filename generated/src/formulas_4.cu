@@ -181,9 +181,17 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     float,
     __half)
 // ops.yaml: ReduceL2Grad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(ReduceL2Grad, gradsmith::generated::ReduceL2GradFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    ReduceL2Grad,
+    gradsmith::generated::ReduceL2GradFormula,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    ReduceL2Grad,
+    gradsmith::generated::ReduceL2GradFormula,
+    f64,
+    double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceL2Grad,
     gradsmith::generated::ReduceL2GradFormulaOf<::gradsmith::formula::Fast>,
     short,

@@ -49,15 +49,15 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: SubGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(SubGrad, gradsmith::generated::SubGradFormula)
 // ops.yaml: Mul, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Mul, gradsmith::generated::MulFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Mul, gradsmith::generated::MulFormula)
 // ops.yaml: MulGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MulGrad, gradsmith::generated::MulGradFormula)
 // ops.yaml: Where, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Where, gradsmith::generated::WhereFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Where, gradsmith::generated::WhereFormula)
 // ops.yaml: BiasGelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f32, float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasGelu,
     gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Fast>,
     short,
@@ -147,9 +147,17 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     float,
     __half)
 // ops.yaml: ReduceMeanGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(ReduceMeanGrad, gradsmith::generated::ReduceMeanGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(ReduceMeanGrad, gradsmith::generated::ReduceMeanGradFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    ReduceMeanGrad,
+    gradsmith::generated::ReduceMeanGradFormula,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    ReduceMeanGrad,
+    gradsmith::generated::ReduceMeanGradFormula,
+    f64,
+    double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceMeanGrad,
     gradsmith::generated::ReduceMeanGradFormulaOf<::gradsmith::formula::Fast>,
     short,

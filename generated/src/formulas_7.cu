@@ -65,13 +65,13 @@ GRADSMITH_MAP_KERNELS(TanGrad, gradsmith::generated::TanGradFormula)
 // ops.yaml: Cosh, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Cosh, gradsmith::generated::CoshFormula)
 // ops.yaml: Sub, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Sub, gradsmith::generated::SubFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Sub, gradsmith::generated::SubFormula)
 // ops.yaml: Min, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Min, gradsmith::generated::MinFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Min, gradsmith::generated::MinFormula)
 // ops.yaml: Pow, line 1 of the entry
-GRADSMITH_MAP_KERNELS(Pow, gradsmith::generated::PowFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(Pow, gradsmith::generated::PowFormula)
 // ops.yaml: BiasRelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS(BiasRelu, gradsmith::generated::BiasReluFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(BiasRelu, gradsmith::generated::BiasReluFormula)
 // ops.yaml: BiasGeluGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasGeluGrad,
@@ -98,15 +98,15 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: BiasSilu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f64, double)
-GRADSMITH_MAP_KERNELS_OF(
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f32, float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasSilu,
     gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: ReduceSumGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)
+GRADSMITH_MAP_BROADCAST_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGradFormula)
 // ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalizationGrad,

@@ -179,6 +179,22 @@ void AddMapOffsets(
   }
 }
 
+/// StoreMapped writes an element of the outputs that a map stores.
+template <typename Functor, typename T, typename A>
+void StoreMapped(
+    const MapData<Functor, T>& map,
+    const MapPointers<Functor>& data,
+    std::int64_t step,
+    const std::array<A, Functor::kOutputs>& out) {
+  constexpr bool kIsAlwaysStored = Functor::kOutputs == 1 && !HasMapSums<Functor>;
+  for (int o = 0; o < Functor::kOutputs; ++o) {
+    const int t = Functor::kInputs + o;
+    if (kIsAlwaysStored || (map.stores >> o & 1U) != 0) {
+      static_cast<T*>(data[t])[step * map.steps[t]] = Convert<T>(out[o]);
+    }
+  }
+}
+
 /// MapRun maps `count` elements along the last dim, from those on that are `offsets` elements into
 /// the tensors, and writes the outputs that are stored.
 template <typename Functor, typename T>
@@ -197,12 +213,7 @@ void MapRun(
   for (std::int64_t i = 0; i < count; ++i) {
     std::array<A, Functor::kOutputs> out{};
     MapElement<Functor, T>(map, data, first_bit, i, &out);
-    for (int o = 0; o < Functor::kOutputs; ++o) {
-      const int t = Functor::kInputs + o;
-      if (Functor::kOutputs == 1 || (map.stores >> o & 1U) != 0) {
-        static_cast<T*>(data[t])[i * map.steps[t]] = Convert<T>(out[o]);
-      }
-    }
+    StoreMapped<Functor, T>(map, data, i, out);
   }
 }
 
@@ -224,7 +235,7 @@ void MapRange(const MapTask& task, std::int64_t begin, std::int64_t end) {
 inline constexpr std::int64_t kMapSumLanes = 64;
 
 /// SumMapped adds the terms from `begin` to `end` of `lanes` places, from the place-th on, to
-/// `sums`. `map` leads along the task's last dim.
+/// `sums`, and writes the outputs that the pass stores. `map` leads along the task's last dim.
 template <typename Functor, typename T>
 void SumMapped(
     const MapSumTask& task,
@@ -244,8 +255,8 @@ void SumMapped(
     std::array<std::int64_t, kTensors> offsets = first;
     AddMapOffsets<kTensors>(task.map, task.place_rank, task.map.rank, term, &offsets);
     MapPointers<Functor> data = map.tensors;
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      data[t] = MapAddress<Functor, T>(t, data[t], offsets[t]);
+    for (int t = 0; t < kTensors; ++t) {
+      data[t] = data[t] == nullptr ? nullptr : MapAddress<Functor, T>(t, data[t], offsets[t]);
     }
     const std::int64_t terms = std::min(length - (term % length), end - term);
     const std::int64_t count = task.has_places_last ? lanes : terms;
@@ -253,6 +264,7 @@ void SumMapped(
       std::array<A, Functor::kOutputs> out{};
       MapElement<Functor, T>(map, data, 0, i, &out);
       sums[task.has_places_last ? i : 0] += static_cast<double>(out[task.output]);
+      StoreMapped<Functor, T>(map, data, i, out);
     }
     term += terms;
   }
@@ -340,16 +352,19 @@ MapOnCpu(const Context& context, std::initializer_list<double> scalars, const Re
   }
   const MapTask task = MapTaskOf(tensors, Functor::kInputs, scalars, kTraits.bits);
   VisitFloatingType(tensors[kTraits.lead()].type, [&]<typename T>(std::type_identity<T> /*type*/) {
-    // Sums first: an output may be written over what they read.
+    unsigned sums = 0;
     if constexpr (HasMapSums<Functor>) {
-      const unsigned sums = SummedOutputs(tensors, Functor::kInputs, task);
+      sums = SummedOutputs(tensors, Functor::kInputs, task);
       for (int o = 0; o < Functor::kOutputs; ++o) {
         if ((sums >> o & 1U) != 0) {
-          MapSums<Functor, T>(context, MapSumTaskOf(task, Functor::kInputs, o));
+          MapSumTask sum = MapSumTaskOf(task, Functor::kInputs, o);
+          // The last writes what is stored: that may lie where the sums before it read.
+          sum.map.stores = sums >> o == 1 ? task.stores : 0;
+          MapSums<Functor, T>(context, sum);
         }
       }
     }
-    if (task.stores != 0) {
+    if (task.stores != 0 && sums == 0) {
       ParallelFor(context, task.count, kMapGrain, [&](std::int64_t begin, std::int64_t end) {
         MapRange<Functor, T>(task, begin, end);
       });

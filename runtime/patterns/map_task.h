@@ -24,6 +24,9 @@ struct MapTask {
   unsigned stores = 0;
   /// Whether elements of 16 bits are of bf16, and not half, in kernels that serve both.
   bool is_bf16 = false;
+  /// Bit t is set where vectors of tensor t are whole although rows of the last dim are not, as
+  /// nothing lies between them.
+  unsigned in_vectors = 0;
   /// How far the words of an input of bits lie apart. Its strides are those of its bits.
   std::int64_t word_step = 1;
   std::int64_t dims[kMaxMapRank] = {};

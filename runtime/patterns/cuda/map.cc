@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,48 +16,51 @@
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
 #include "patterns/cuda/map_launch.h"
+#include "patterns/cuda/map_policy.h"
 #include "patterns/cuda/map_sums.h"
+#include "patterns/cuda/map_vectors.h"
 #include "patterns/map.h"
 
 namespace gradsmith::cuda {
 
 namespace {
 
-/// Whether vectors of kVectorBytes lie whole in every tensor, along the last dim. What is summed is
-/// not written in vectors.
-bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums) {
-  const int elements = ElementsOfVector(task.lead().type);
-  const int last = map.rank - 1;
-  if (map.rank == 0 || ((map.rank > 1 || has_sums) && map.dims[last] % elements != 0)) {
-    return false;
-  }
+/// The form in which a task is computed, which is a part of its kernel's name.
+enum class MapForm : std::uint8_t { kDense, kVectors, kOddRows, kElements };
+
+/// Whether vectors along the last dim are whole in all tensors that are not broadcast along it.
+bool HasVectors(const internal::MapTask& map, const OpTask& task) {
   for (int t = 0; t < task.operands(); ++t) {
-    const bool is_stored = task.is_output(t) && (map.stores >> (t - task.inputs()) & 1U) != 0;
-    const std::int64_t step = map.strides[t][last];
-    if ((task.is_output(t) && !is_stored) || (step == 0 && !is_stored)) {
-      continue;
-    }
-    const bool is_of_bits = (task.op->bits >> static_cast<unsigned>(t) & 1U) != 0;
-    const bool is_aligned =
-        is_of_bits || AlignmentClass(map.tensors[t], task.lead().type) == kVectorBytes;
-    if (step != 1 || !is_aligned) {
+    const bool is_one = !task.is_output(t) && map.rank > 0 && map.strides[t][map.rank - 1] == 0;
+    const bool is_one_row = map.rank == 1 && IsInVectors(map, task, t);
+    if (IsWhole(map, task, t) && !is_one && !is_one_row && !HasRowsOfVectors(map, task, t)) {
       return false;
     }
-    for (int axis = 0; axis < last; ++axis) {
-      if (map.strides[t][axis] % elements != 0) {
-        return false;
-      }
-    }
   }
-  return true;
+  return map.rank > 0;
 }
 
-/// The form in which a task is computed, which is a part of its kernel's name.
-enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
+/// The tensors whose vectors are whole wherever they begin, as bits, where rows are not: all but
+/// those that are broadcast along some dim. Nothing where others lie otherwise, or rows are shorter
+/// than a vector.
+std::optional<unsigned> InVectors(const internal::MapTask& map, const OpTask& task) {
+  if (map.rank < 2 || map.dims[map.rank - 1] < ElementsOfVector(task.lead().type)) {
+    return std::nullopt;
+  }
+  unsigned in_vectors = 0;
+  for (int t = 0; t < task.operands(); ++t) {
+    if (!IsWhole(map, task, t) || !task.tensors[t].present || IsInVectors(map, task, t)) {
+      in_vectors |= 1U << static_cast<unsigned>(t);
+    } else if (task.is_output(t) || !IsBroadcast(map, t)) {
+      return std::nullopt;
+    }
+  }
+  return in_vectors;
+}
 
 MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
-  if (!HasVectors(map, task, false)) {
-    return MapForm::kElements;
+  if (!HasVectors(map, task)) {
+    return map.in_vectors == 0 ? MapForm::kElements : MapForm::kOddRows;
   }
   bool is_dense = map.rank == 1 && map.word_step == 1;
   for (int t = 0; t < task.inputs(); ++t) {
@@ -67,7 +71,7 @@ MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
 
 /// The name of an operator's kernels of a form, without the type.
 std::string NameOf(MapForm form, const OpTask& task) {
-  constexpr std::array<std::string_view, 3> kForms = {"dense", "vectors", "elements"};
+  constexpr std::array<std::string_view, 4> kForms = {"dense", "vectors", "odd_rows", "elements"};
   return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
          std::string(task.op->name);
 }
@@ -137,20 +141,27 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
   map.is_bf16 = type == DataType::kBFloat16;
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
-  const MapForm form = FormOf(map, task);
+  map.in_vectors = InVectors(map, task).value_or(0);
+  MapForm form = FormOf(map, task);
   if (has_sums && (sums != 0 || form != MapForm::kDense)) {
-    const bool has_vectors = HasVectors(map, task, true);
-    return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
+    return MakeMapSumPlan(image, task, target.device, {map, sums});
   }
-  const Result<CUkernel> kernel = FindOfForm(image, NameOf(form, task), type);
+  Result<CUkernel> kernel = FindOfForm(image, NameOf(form, task), type);
+  if (!kernel.ok() && form == MapForm::kOddRows) {
+    // Operators have no such kernel whose inputs have the dims of outputs by their shapes.
+    form = MapForm::kElements;
+    kernel = FindOfForm(image, NameOf(form, task), type);
+  }
   if (!kernel.ok()) {
     return kernel.status();
   }
   const std::int64_t vectors =
       form == MapForm::kElements ? map.count : map.count / ElementsOfVector(type);
-  const std::int64_t blocks = std::max<std::int64_t>(
-      internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
-  const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};
+  const int threads = MapPolicyOf(target.device).threads;
+  const std::int64_t blocks =
+      std::max<std::int64_t>(internal::CeilDivide(vectors, std::int64_t{threads}), 1);
+  const LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(blocks), .threads = static_cast<unsigned>(threads)};
   return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, form, *kernel, shape));
 }
 

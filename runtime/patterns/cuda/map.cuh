@@ -56,6 +56,23 @@ MapOffsets(const MapTask& task, std::int64_t element, std::int64_t (&offsets)[kT
   AddMapOffsets(task, 0, task.rank, element, offsets);
 }
 
+/// How far the element of the dims before `end`, last dim fastest, is into a tensor.
+__device__ __forceinline__ std::int64_t
+OffsetOf(const MapTask& task, int tensor, int end, std::int64_t element) {
+  std::int64_t offset = 0;
+#pragma unroll 1
+  for (int axis = end - 1; axis >= 0; --axis) {
+    std::int64_t position = element;
+    if (axis > 0) {
+      const Division division = Divide(element, task.dims[axis]);
+      position = division.remainder;
+      element = division.quotient;
+    }
+    offset += position * task.strides[tensor][axis];
+  }
+  return offset;
+}
+
 template <int kTensors>
 __device__ __forceinline__ void
 MapOffsets(const DenseMapTask& /*task*/, std::int64_t element, std::int64_t (&offsets)[kTensors]) {
@@ -69,6 +86,7 @@ MapOffsets(const DenseMapTask& /*task*/, std::int64_t element, std::int64_t (&of
 __device__ __forceinline__ std::int64_t MapStep(const MapTask& task, int tensor) {
   return task.rank == 0 ? 0 : task.strides[tensor][task.rank - 1];
 }
+
 __device__ __forceinline__ std::int64_t MapStep(const DenseMapTask& /*task*/, int /*tensor*/) {
   return 1;
 }
@@ -173,8 +191,8 @@ __device__ __forceinline__ void LoadScalars(
 
 /// The sums of a pass that has none.
 struct NoSums {
-  template <typename A>
-  __device__ __forceinline__ void Add(int /*element*/, const A* /*results*/) {}
+  template <typename Results>
+  __device__ __forceinline__ void Add(const Results& /*results*/) {}
 };
 
 /// Stores the outputs of a vector that the task stores; `sums` is given all of them.
@@ -210,8 +228,8 @@ __device__ __forceinline__ void MapVector(
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
     Functor::Map(values[v], results[v], scalars);
-    sums.Add(v, results[v]);
   }
+  sums.Add(results);
   WithFormat<T>(task.is_bf16, [&](auto element) {
     using E = decltype(element);
 #pragma unroll
@@ -237,78 +255,172 @@ __device__ __forceinline__ void MapVector(
   }
 }
 
-/// A block maps kMapThreads * kMapBatch vectors, each thread kMapBatch of them, all of whose
-/// elements are loaded before the first is stored. Elements behind the last whole vector, which
-/// there are in one dim alone, are mapped one by one.
-template <typename Functor, typename T, int kVector, typename Task>
-__device__ __forceinline__ void Map(const Task& task) {
-  using A = Accumulator<T>;
-  constexpr int kTensors = kMapTensors<Functor>;
-  A scalars[internal::kMaxMapScalars];
-  LoadScalars(task, scalars);
+/// Maps the elements behind the last whole vector, one to a thread.
+template <typename Functor, typename T, int kVector, bool kHasRows = false, typename Task>
+__device__ __forceinline__ void MapBehind(
+    const Task& task,
+    const Accumulator<T> (&scalars)[internal::kMaxMapScalars]) {
+  static_assert(kVector <= 32);  // the threads of a block, at least
+  const std::int64_t element = task.count / kVector * kVector + threadIdx.x;
+  if (kVector == 1 || blockIdx.x != gridDim.x - 1 || element >= task.count) {
+    return;
+  }
+  std::int64_t offsets[kMapTensors<Functor>];
+  T in[Functor::kInputs][1];
+  if constexpr (kHasRows) {
+    MapOffsets(task, element, offsets);
+  } else {
+#pragma unroll
+    for (int t = 0; t < kMapTensors<Functor>; ++t) {
+      offsets[t] = element * MapStep(task, t);
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < Functor::kInputs; ++t) {
+    LoadInput<Functor, T, 1>(t, task.tensors[t], offsets[t], 1, in[t], WordStep(task));
+  }
   NoSums no_sums;
-  const std::int64_t vectors = task.count / kVector;
-  const std::int64_t first = std::int64_t{blockIdx.x} * kMapThreads * kMapBatch + threadIdx.x;
-  std::int64_t offsets[kMapBatch][kTensors];
-  T in[kMapBatch][Functor::kInputs][kVector];
+  MapVector<Functor, T, 1>(task, offsets, in, scalars, no_sums);
+}
+
+/// Maps dense tensors: a thread has one vector.
+template <typename Functor, typename T, int kVector>
+__device__ __forceinline__ void Map(const DenseMapTask& task) {
+  Accumulator<T> scalars[internal::kMaxMapScalars];
+  LoadScalars(task, scalars);
+  const std::int64_t vector = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (vector < task.count / kVector) {
+    std::int64_t offsets[kMapTensors<Functor>];
+    T in[Functor::kInputs][kVector];
+    MapOffsets(task, vector * kVector, offsets);
 #pragma unroll
-  for (int b = 0; b < kMapBatch; ++b) {
-    const std::int64_t vector = first + b * kMapThreads;
-    if (vector < vectors) {
-      MapOffsets(task, vector * kVector, offsets[b]);
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      LoadInput<Functor, T, kVector>(t, task.tensors[t], offsets[t], 1, in[t], WordStep(task));
+    }
+    NoSums no_sums;
+    MapVector<Functor, T, kVector>(task, offsets, in, scalars, no_sums);
+  }
+  MapBehind<Functor, T, kVector>(task, scalars);
+}
+
+/// Maps tensors of any strides: a thread has one vector, or element.
+template <typename Functor, typename T, int kVector>
+__device__ __forceinline__ void Map(const MapTask& task) {
+  Accumulator<T> scalars[internal::kMaxMapScalars];
+  LoadScalars(task, scalars);
+  const std::int64_t vector = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (vector < task.count / kVector) {
+    std::int64_t offsets[kMapTensors<Functor>];
+    T in[Functor::kInputs][kVector];
+    MapOffsets(task, vector * kVector, offsets);
 #pragma unroll
-      for (int t = 0; t < Functor::kInputs; ++t) {
-        LoadInput<Functor, T, kVector>(
-            t, task.tensors[t], offsets[b][t], MapStep(task, t), in[b][t], WordStep(task));
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      LoadInput<Functor, T, kVector>(
+          t, task.tensors[t], offsets[t], MapStep(task, t), in[t], WordStep(task));
+    }
+    NoSums no_sums;
+    MapVector<Functor, T, kVector>(task, offsets, in, scalars, no_sums);
+  }
+  MapBehind<Functor, T, kVector>(task, scalars);
+}
+
+/// A vector of the index space that may begin in a row along the last dim and end in the next.
+/// Rows are no shorter than a vector.
+template <typename Functor, typename T, int kVector>
+struct VectorOfRows {
+  std::int64_t offsets[kMapTensors<Functor>];
+  T in[Functor::kInputs][kVector];
+
+  __device__ __forceinline__ void Load(const MapTask& task, std::int64_t element) {
+    const int last = task.rank - 1;
+    const Division division = Divide(element, task.dims[last]);
+    const std::int64_t left = task.dims[last] - division.remainder;
+#pragma unroll
+    for (int t = 0; t < kMapTensors<Functor>; ++t) {
+      offsets[t] = division.remainder * task.strides[t][last];
+    }
+    AddMapOffsets(task, 0, last, division.quotient, offsets);
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      if (task.in_vectors >> t & 1U) {
+        LoadInput<Functor, T, kVector>(t, task.tensors[t], offsets[t], 1, in[t], task.word_step);
+      } else {
+        LoadSpread(task, t, left, division.quotient + 1);
       }
     }
   }
+
+ private:
+  /// Loads an input that is broadcast along some dim, whose elements lie as those of the row do:
+  /// `left` of this row, and then those of the next.
+  __device__ __forceinline__ void
+  LoadSpread(const MapTask& task, int t, std::int64_t left, std::int64_t next_row) {
+    const std::int64_t step = MapStep(task, t);
+    if (left >= kVector && step == 0) {
+      LoadInput<Functor, T, kVector>(t, task.tensors[t], offsets[t], 0, in[t]);
+      return;
+    }
+    const std::int64_t next = left < kVector ? OffsetOf(task, t, task.rank - 1, next_row) : 0;
 #pragma unroll
-  for (int b = 0; b < kMapBatch; ++b) {
-    if (first + b * kMapThreads < vectors) {
-      MapVector<Functor, T, kVector>(task, offsets[b], in[b], scalars, no_sums);
+    for (int v = 0; v < kVector; ++v) {
+      T one[1];
+      const std::int64_t offset = v < left ? offsets[t] + v * step : next + (v - left) * step;
+      LoadInput<Functor, T, 1>(t, task.tensors[t], offset, 1, one);
+      in[t][v] = one[0];
     }
   }
-  static_assert(kVector < kMapThreads);
-  const std::int64_t behind = vectors * kVector + threadIdx.x;
-  if (kVector > 1 && blockIdx.x == gridDim.x - 1 && behind < task.count) {
-    std::int64_t at[kTensors];
-    T one[Functor::kInputs][1];
-#pragma unroll
-    for (int t = 0; t < kTensors; ++t) {
-      at[t] = behind * MapStep(task, t);
-    }
-#pragma unroll
-    for (int t = 0; t < Functor::kInputs; ++t) {
-      LoadInput<Functor, T, 1>(t, task.tensors[t], at[t], 1, one[t], WordStep(task));
-    }
-    MapVector<Functor, T, 1>(task, at, one, scalars, no_sums);
+};
+
+/// Maps dense outputs, and inputs that are dense or broadcast along some dim, whose rows are no
+/// whole vectors.
+template <typename Functor, typename T, int kVector>
+__device__ __forceinline__ void MapOddRows(const MapTask& task) {
+  Accumulator<T> scalars[internal::kMaxMapScalars];
+  LoadScalars(task, scalars);
+  const std::int64_t number = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (number < task.count / kVector) {
+    VectorOfRows<Functor, T, kVector> vector;
+    vector.Load(task, number * kVector);
+    NoSums no_sums;
+    MapVector<Functor, T, kVector>(task, vector.offsets, vector.in, scalars, no_sums);
   }
+  MapBehind<Functor, T, kVector, /*kHasRows=*/true>(task, scalars);
 }
 
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_MAP_KERNEL(form, Task, kVector, name, Functor, suffix, T)  \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMapThreads) \
-      gradsmith_map_##form##_##name##_##suffix(                              \
-          const __grid_constant__ gradsmith::cuda::Task task) {              \
-    gradsmith::cuda::Map<Functor, T, kVector>(task);                         \
+#define GRADSMITH_MAP_KERNEL(form, Map, Task, kVector, name, Functor, suffix, T) \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMostMapThreads) \
+      gradsmith_map_##form##_##name##_##suffix(                                  \
+          const __grid_constant__ gradsmith::cuda::Task task) {                  \
+    gradsmith::cuda::Map<Functor, T, kVector>(task);                             \
   }
 
 #define GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T) \
   GRADSMITH_MAP_KERNEL(                                      \
-      dense, DenseMapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)
+      dense, Map, DenseMapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)
 
-#define GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                           \
-  GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T)                               \
-  GRADSMITH_MAP_KERNEL(                                                              \
-      vectors, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
-  GRADSMITH_MAP_KERNEL(elements, MapTask, 1, name, Functor, suffix, T)
+#define GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                                \
+  GRADSMITH_MAP_DENSE_KERNEL(name, Functor, suffix, T)                                    \
+  GRADSMITH_MAP_KERNEL(                                                                   \
+      vectors, Map, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T) \
+  GRADSMITH_MAP_KERNEL(elements, Map, MapTask, 1, name, Functor, suffix, T)
+
+/// The same and one more, of an operator of which inputs may be broadcast by its shapes.
+#define GRADSMITH_MAP_BROADCAST_KERNELS_OF(name, Functor, suffix, T) \
+  GRADSMITH_MAP_KERNELS_OF(name, Functor, suffix, T)                 \
+  GRADSMITH_MAP_KERNEL(                                              \
+      odd_rows, MapOddRows, MapTask, gradsmith::cuda::kVectorLength<T>, name, Functor, suffix, T)
 
 /// Defines the kernels of an operator, by its name in ops.yaml, for all floating types.
 #define GRADSMITH_MAP_KERNELS(name, Functor)           \
   GRADSMITH_MAP_KERNELS_OF(name, Functor, f32, float)  \
   GRADSMITH_MAP_KERNELS_OF(name, Functor, f64, double) \
   GRADSMITH_MAP_KERNELS_OF(name, Functor, short, gradsmith::cuda::ShortFloat)
+
+#define GRADSMITH_MAP_BROADCAST_KERNELS(name, Functor)           \
+  GRADSMITH_MAP_BROADCAST_KERNELS_OF(name, Functor, f32, float)  \
+  GRADSMITH_MAP_BROADCAST_KERNELS_OF(name, Functor, f64, double) \
+  GRADSMITH_MAP_BROADCAST_KERNELS_OF(name, Functor, short, gradsmith::cuda::ShortFloat)
 
 #endif  // GRADSMITH_PATTERNS_CUDA_MAP_CUH_

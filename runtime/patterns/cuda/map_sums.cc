@@ -4,6 +4,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,8 @@
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
 #include "patterns/cuda/map_launch.h"
+#include "patterns/cuda/map_policy.h"
+#include "patterns/cuda/map_vectors.h"
 #include "patterns/map.h"
 
 namespace gradsmith::cuda {
@@ -22,20 +27,12 @@ namespace {
 
 using internal::CeilDivide;
 
-/// Threads that lie beside each other in memory where places do: they read whole sectors.
-constexpr std::int64_t kPlaceLanes = 32;
-/// As few steps of a thread are worth a block.
-constexpr std::int64_t kLeastSteps = 8;
-/// Blocks of kMapThreads that a multiprocessor holds at once.
-constexpr std::int64_t kBlocksOfMultiprocessor = 8;
-
-/// A sum's pass, and where there are several pieces, that in which they come together.
+/// A launch of a plan, which has pieces of sums in the workspace, or all of them in the output.
 struct MapSumPass {
-  MapSumLaunch launch;
   CUkernel kernel = nullptr;
+  MapSumLaunch launch;
   LaunchShape shape;
-  CUkernel finish = nullptr;
-  LaunchShape finish_shape;
+  bool has_partial = false;
 };
 
 std::int64_t PowerOfTwoUpTo(std::int64_t number, std::int64_t most) {
@@ -43,37 +40,217 @@ std::int64_t PowerOfTwoUpTo(std::int64_t number, std::int64_t most) {
   return std::min(static_cast<std::int64_t>(ceiling), most);
 }
 
-/// How threads and blocks share a sum. `elements` are the vector's.
+/// How threads and blocks share the terms from the launch's first on. `elements` are the vector's.
 void Share(const DeviceInfo& device, int elements, MapSumPass* pass) {
+  const MapPolicy& policy = MapPolicyOf(device);
+  const std::int64_t threads = policy.summing_threads;
   MapSumLaunch& launch = pass->launch;
   const internal::MapSumTask& sum = launch.sum;
   const int terms_of_vector = sum.has_places_last ? 1 : elements;
+  const std::int64_t terms = sum.terms - launch.first_term;
   const std::int64_t places = CeilDivide(sum.places, std::int64_t{elements / terms_of_vector});
-  const std::int64_t steps = CeilDivide(sum.terms, std::int64_t{terms_of_vector});
+  const std::int64_t steps = CeilDivide(terms, std::int64_t{terms_of_vector});
   const std::int64_t most =
-      sum.has_places_last ? kMapThreads / PowerOfTwoUpTo(places, kPlaceLanes) : kMapThreads;
+      sum.has_places_last ? threads / PowerOfTwoUpTo(places, policy.place_lanes) : threads;
   launch.sharers = static_cast<int>(PowerOfTwoUpTo(steps, most));
-  const std::int64_t blocks = CeilDivide(places, std::int64_t{kMapThreads / launch.sharers});
-  const std::int64_t wanted =
-      CeilDivide(kBlocksOfMultiprocessor * device.multiprocessors(), blocks);
-  const std::int64_t worth = steps / (launch.sharers * kLeastSteps);
+  const std::int64_t blocks = CeilDivide(places, threads / launch.sharers);
+  const std::int64_t wanted = policy.summing_blocks * device.multiprocessors() / blocks;
+  const std::int64_t worth = steps / (launch.sharers * policy.least_steps);
   const std::int64_t pieces = std::clamp<std::int64_t>(std::min(wanted, worth), 1, kMostBlocksYz);
   launch.piece = std::max<std::int64_t>(CeilDivide(steps, pieces), 1) * terms_of_vector;
-  launch.pieces = static_cast<int>(std::max<std::int64_t>(CeilDivide(sum.terms, launch.piece), 1));
+  launch.pieces = static_cast<int>(std::max<std::int64_t>(CeilDivide(terms, launch.piece), 1));
   pass->shape = {
       .blocks_x = static_cast<unsigned>(blocks),
       .blocks_y = static_cast<unsigned>(launch.pieces),
-      .threads = kMapThreads};
-  pass->finish_shape = {
-      .blocks_x = static_cast<unsigned>(CeilDivide(sum.places, std::int64_t{kMapThreads / 32})),
-      .threads = kMapThreads};
+      .threads = static_cast<unsigned>(threads)};
 }
 
-std::size_t PartialBytes(const MapSumLaunch& launch, DataType type) {
-  const std::size_t bytes = type == DataType::kDouble ? sizeof(double) : sizeof(float);
-  return launch.pieces == 1 ? 0
-                            : static_cast<std::size_t>(launch.pieces * launch.sum.places) * bytes;
+/// The inputs that have one element for all terms of a place, as bits.
+unsigned FixedInputs(const internal::MapSumTask& sum, int inputs) {
+  unsigned fixed = 0;
+  for (int t = 0; t < inputs; ++t) {
+    const auto* strides = sum.map.strides[t];
+    const bool is_fixed = std::all_of(
+        strides + sum.place_rank, strides + sum.map.rank, [](auto stride) { return stride == 0; });
+    fixed |= is_fixed ? 1U << static_cast<unsigned>(t) : 0U;
+  }
+  return fixed;
 }
+
+/// The operator's kernels, and the one in which pieces come together.
+struct MapSumKernels {
+  CUkernel vectors = nullptr;
+  CUkernel elements = nullptr;
+  CUkernel finish = nullptr;
+};
+
+/// The passes of one sum of a map, or of none.
+class PassesOfSum {
+ public:
+  PassesOfSum(
+      const OpTask& task,
+      const DeviceInfo& device,
+      const MapSumKernels& kernels,
+      const internal::MapTask& map,
+      const internal::MapSumTask& sum)
+      : task_(task),
+        device_(device),
+        kernels_(kernels),
+        map_(map),
+        sum_(sum),
+        elements_(ElementsOfVector(task.lead().type)) {}
+
+  /// Adds them to others. They need the workspace that is returned.
+  std::size_t AddTo(std::vector<MapSumPass>* passes) {
+    const std::size_t first = passes->size();
+    if (HasVectors()) {
+      Add(kernels_.vectors, elements_, sum_, 0, passes);
+    } else if (const std::int64_t rows = RowsOfVectors(); rows != 0) {
+      AddByRows(rows, passes);
+    } else if (IsOneRow()) {
+      internal::MapSumTask whole = sum_;
+      whole.terms -= whole.terms % elements_;
+      Add(kernels_.vectors, elements_, whole, 0, passes);
+      Add(kernels_.elements, 1, sum_, whole.terms, passes);
+    } else {
+      Add(kernels_.elements, 1, sum_, 0, passes);
+    }
+    return Finish(first, passes);
+  }
+
+ private:
+  /// Whether all inputs, and the outputs that are stored, lie in whole vectors along the last dim.
+  [[nodiscard]] bool HasVectors() const {
+    if (map_.rank == 0 || map_.dims[map_.rank - 1] % elements_ != 0) {
+      return false;
+    }
+    return AreAll([&](int t) {
+      const bool is_one = !task_.is_output(t) && map_.strides[t][map_.rank - 1] == 0;
+      return is_one || HasRowsOfVectors(map_, task_, t);
+    });
+  }
+
+  /// Whether all is summed into one place, and lies beside each other in memory.
+  [[nodiscard]] bool IsOneRow() const {
+    return sum_.output != internal::kNoMapSum && map_.rank == 1 && sum_.terms > elements_ &&
+           AreAll([&](int t) {
+             return (!task_.is_output(t) && map_.strides[t][0] == 0) || IsInVectors(map_, task_, t);
+           });
+  }
+
+  /// How many rows of places beside each other are whole vectors together, as if they were one: of
+  /// tensors that have nothing between their rows, or the same in each. Zero where that is not so,
+  /// or not worth while.
+  [[nodiscard]] std::int64_t RowsOfVectors() const {
+    if (map_.rank != 2 || !sum_.has_places_last || sum_.terms == 0) {
+      return 0;
+    }
+    const std::int64_t rows = elements_ / std::gcd(sum_.places, std::int64_t{elements_});
+    const bool lie_so = AreAll([&](int t) {
+      return (!task_.is_output(t) && map_.strides[t][0] == 0) || IsInVectors(map_, task_, t);
+    });
+    return lie_so && sum_.terms / rows >= MapPolicyOf(device_).least_steps ? rows : 0;
+  }
+
+  template <typename Predicate>
+  [[nodiscard]] bool AreAll(const Predicate& predicate) const {
+    for (int t = 0; t < task_.operands(); ++t) {
+      if (IsWhole(map_, task_, t) && task_.tensors[t].present && !predicate(t)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Takes so many rows for one, and the last few as they are.
+  void AddByRows(std::int64_t rows, std::vector<MapSumPass>* passes) {
+    internal::MapSumTask joined = sum_;
+    joined.terms /= rows;
+    joined.places *= rows;
+    joined.map.dims[0] = joined.places;
+    joined.map.dims[1] = joined.terms;
+    for (auto& strides : joined.map.strides) {
+      strides[1] *= rows;
+    }
+    Add(kernels_.vectors, elements_, joined, 0, passes);
+    passes->back().launch.places_of_row = sum_.places;
+    if (joined.terms * rows != sum_.terms) {
+      Add(kernels_.elements, 1, sum_, joined.terms * rows, passes);
+    }
+  }
+
+  void Add(
+      CUkernel kernel,
+      int elements,
+      const internal::MapSumTask& sum,
+      std::int64_t first_term,
+      std::vector<MapSumPass>* passes) const {
+    MapSumPass pass;
+    pass.kernel = kernel;
+    pass.launch.sum = sum;
+    pass.launch.summed = sum.output == internal::kNoMapSum ? 0 : 1U << sum.output;
+    pass.launch.fixed = FixedInputs(sum, task_.inputs());
+    pass.launch.first_term = first_term;
+    Share(device_, elements, &pass);
+    pass.launch.queued = elements > 1 ? QueuedInputs(pass.launch) : 0;
+    pass.launch.queue_length = std::popcount(pass.launch.queued);
+    const int slots = (pass.launch.queue_length * kMapSumStages) + std::popcount(pass.launch.fixed);
+    pass.shape.shared_bytes = static_cast<unsigned>(slots * kVectorBytes) * pass.shape.threads;
+    passes->push_back(pass);
+  }
+
+  /// The inputs of which each term has a vector, as bits: what is absent has none, and masks are
+  /// shorter.
+  [[nodiscard]] unsigned QueuedInputs(const MapSumLaunch& launch) const {
+    unsigned queued = 0;
+    for (int t = 0; t < task_.inputs(); ++t) {
+      const bool is_mask = (task_.op->masks >> static_cast<unsigned>(t) & 1U) != 0;
+      const bool is_vector =
+          task_.tensors[t].present && launch.sum.map.strides[t][launch.sum.last] == 1;
+      queued |= !is_mask && is_vector ? 1U << static_cast<unsigned>(t) : 0U;
+    }
+    return queued & ~launch.fixed;
+  }
+
+  /// Adds the pass in which pieces come together, where those from `first` on leave any.
+  std::size_t Finish(std::size_t first, std::vector<MapSumPass>* passes) const {
+    const std::span<MapSumPass> added = std::span(*passes).subspan(first);
+    const bool is_whole = added.size() == 1 && added.front().launch.pieces == 1 &&
+                          added.front().launch.places_of_row == 0;
+    if (sum_.output == internal::kNoMapSum || is_whole) {
+      return 0;
+    }
+    std::int64_t partial = 0;
+    for (MapSumPass& pass : added) {
+      pass.has_partial = true;
+      pass.launch.first_partial = partial;
+      partial += pass.launch.pieces * pass.launch.sum.places;
+    }
+    const MapPolicy& policy = MapPolicyOf(device_);
+    const std::int64_t lanes = PowerOfTwoUpTo(sum_.places, policy.place_lanes);
+    MapSumPass finish;
+    finish.kernel = kernels_.finish;
+    finish.launch.sum = sum_;
+    finish.launch.sum.has_places_last = true;
+    finish.launch.sharers = static_cast<int>(policy.summing_threads / lanes);
+    finish.launch.pieces = static_cast<int>(partial / sum_.places);
+    finish.has_partial = true;
+    finish.shape = {
+        .blocks_x = static_cast<unsigned>(CeilDivide(sum_.places, lanes)),
+        .threads = static_cast<unsigned>(policy.summing_threads)};
+    passes->push_back(finish);
+    const DataType type = task_.lead().type;
+    return static_cast<std::size_t>(partial) *
+           (type == DataType::kDouble ? sizeof(double) : sizeof(float));
+  }
+
+  const OpTask& task_;
+  const DeviceInfo& device_;
+  const MapSumKernels& kernels_;
+  const internal::MapTask& map_;
+  internal::MapSumTask sum_;
+  int elements_;
+};
 
 class MapSumPlan final : public internal::Plan {
  public:
@@ -87,15 +264,8 @@ class MapSumPlan final : public internal::Plan {
       MapSumLaunch sums = pass.launch;
       std::ranges::copy(launch.operands, sums.sum.map.tensors);
       std::ranges::copy(launch.scalars, sums.sum.map.scalars);
-      sums.partial = launch.workspace;
+      sums.partial = pass.has_partial ? launch.workspace : nullptr;
       if (Status status = Launch(pass.kernel, pass.shape, launch.stream, sums); !status.ok()) {
-        return status;
-      }
-      if (sums.pieces == 1) {
-        continue;
-      }
-      if (Status status = Launch(pass.finish, pass.finish_shape, launch.stream, sums);
-          !status.ok()) {
         return status;
       }
     }
@@ -107,6 +277,34 @@ class MapSumPlan final : public internal::Plan {
   std::size_t workspace_;
 };
 
+Result<MapSumKernels>
+FindKernels(const KernelImage& image, const OpTask& task, const DeviceInfo& device) {
+  const std::string suffix(KernelSuffix(task.lead().type));
+  const std::string behind = std::string(task.op->name) + "_" + suffix;
+  MapSumKernels kernels;
+  const int most_shared =
+      task.inputs() * kMapSumStages * kVectorBytes * MapPolicyOf(device).summing_threads;
+  const auto find = [&](const KernelImage& in, const std::string& name, CUkernel* to) -> Status {
+    const bool is_finish = to == &kernels.finish;
+    const Result<CUkernel> kernel =
+        is_finish ? FindKernel({&in}, name.c_str())
+                  : FindKernelOf(most_shared, device.ordinal(), {&in}, name.c_str());
+    *to = kernel.ok() ? *kernel : nullptr;
+    return kernel.ok() ? Status() : kernel.status();
+  };
+  Status status = find(image, "gradsmith_map_sum_vectors_" + behind, &kernels.vectors);
+  if (status.ok()) {
+    status = find(image, "gradsmith_map_sum_elements_" + behind, &kernels.elements);
+  }
+  if (status.ok()) {
+    status = find(kImage_map_sums, "gradsmith_map_sum_finish_" + suffix, &kernels.finish);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  return kernels;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
@@ -114,39 +312,26 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
     const OpTask& task,
     const DeviceInfo& device,
     const MapWithSums& with_sums) {
-  const std::string suffix(KernelSuffix(task.lead().type));
-  const std::string name = std::string("gradsmith_map_sum_") +
-                           (with_sums.has_vectors ? "vectors_" : "elements_") +
-                           std::string(task.op->name) + "_" + suffix;
-  const Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
-  if (!kernel.ok()) {
-    return kernel.status();
+  const Result<MapSumKernels> kernels = FindKernels(image, task, device);
+  if (!kernels.ok()) {
+    return kernels.status();
   }
-  const Result<CUkernel> finish =
-      FindKernel({&kImage_map_sums}, ("gradsmith_map_sum_finish_" + suffix).c_str());
-  if (!finish.ok()) {
-    return finish.status();
-  }
+  const internal::MapTask& map = with_sums.map;
   std::vector<internal::MapSumTask> sums;
   for (unsigned rest = with_sums.sums; rest != 0; rest &= rest - 1) {
-    sums.push_back(internal::MapSumTaskOf(with_sums.map, task.inputs(), std::countr_zero(rest)));
+    sums.push_back(internal::MapSumTaskOf(map, task.inputs(), std::countr_zero(rest)));
   }
   if (sums.empty()) {
-    sums.push_back(internal::MapWithoutSum(with_sums.map));
+    sums.push_back(internal::MapWithoutSum(map));
   }
+  // An output may be written over what the sums before it read.
+  sums.back().map.stores = map.stores;
   std::vector<MapSumPass> passes;
   std::size_t workspace = 0;
   for (const internal::MapSumTask& sum : sums) {
-    MapSumPass pass;
-    pass.kernel = *kernel;
-    pass.finish = *finish;
-    pass.launch.sum = sum;
-    Share(device, with_sums.has_vectors ? ElementsOfVector(task.lead().type) : 1, &pass);
-    workspace = std::max(workspace, PartialBytes(pass.launch, task.lead().type));
-    passes.push_back(pass);
+    PassesOfSum of_sum(task, device, *kernels, map, sum);
+    workspace = std::max(workspace, of_sum.AddTo(&passes));
   }
-  // An output may be written over what the sums before it read.
-  passes.back().launch.sum.map.stores = with_sums.map.stores;
   return std::unique_ptr<internal::Plan>(
       std::make_unique<MapSumPlan>(std::move(passes), workspace));
 }

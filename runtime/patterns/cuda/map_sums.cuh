@@ -2,7 +2,9 @@
 #define GRADSMITH_PATTERNS_CUDA_MAP_SUMS_CUH_
 
 #include <cstdint>
+#include <cstring>
 
+#include "cuda/kernels/ptx.cuh"
 #include "patterns/cuda/map.cuh"
 
 /// The kernels of maps that may have sums (kSums, patterns/map.h). GRADSMITH_MAP_SUM_KERNELS(
@@ -15,14 +17,18 @@ namespace gradsmith::cuda {
 /// The sums of a thread: of the vector's places, or of its terms.
 template <typename Functor, typename A, int kVector>
 struct ThreadSums {
-  int output;
+  unsigned summed;
   A values[kVector];
 
-  __device__ __forceinline__ void Add(int element, const A* results) {
+  /// Chosen by their index, results would have to lie in memory.
+  __device__ __forceinline__ void Add(const A (&results)[kVector][Functor::kOutputs]) {
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
-      if (o == output) {
-        values[element] += results[o];
+      if (summed >> o & 1U) {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          values[v] += results[v][o];
+        }
       }
     }
   }
@@ -39,43 +45,139 @@ struct MapSumPart {
 
 __device__ __forceinline__ MapSumPart PartOf(const MapSumLaunch& launch) {
   const int thread = static_cast<int>(threadIdx.x);
-  const int lanes = kMapThreads / launch.sharers;
+  const int lanes = static_cast<int>(blockDim.x) / launch.sharers;
   return launch.sum.has_places_last
              ? MapSumPart{thread % lanes, lanes, thread / lanes, launch.sharers}
              : MapSumPart{thread / launch.sharers, lanes, thread % launch.sharers, launch.sharers};
 }
 
-/// Adds the terms of a thread's part, from `begin` to `end`, to its sums.
-template <typename Functor, typename T, int kVector, typename Sums>
-__device__ __forceinline__ void SumTerms(
-    const internal::MapSumTask& task,
-    std::int64_t place,
-    std::int64_t begin,
-    std::int64_t end,
-    std::int64_t step,
-    Sums& sums) {
-  constexpr int kTensors = kMapTensors<Functor>;
-  Accumulator<T> scalars[internal::kMaxMapScalars];
-  LoadScalars(task.map, scalars);
-  std::int64_t first[kTensors] = {};
-  AddMapOffsets(task.map, 0, task.place_rank, place, first);
-  const int last = task.last;
-  for (std::int64_t term = begin; term < end; term += step) {
-    std::int64_t offsets[kTensors];
+/// The terms of a thread's part, kVector elements of each input at once. What the launch has in
+/// its `queued` waits in shared memory, in places of the thread's own, for kMapSumStages terms;
+/// what it has in `fixed` lies behind, for all terms.
+template <typename Functor, typename T, int kVector>
+class ThreadTerms {
+ public:
+  static constexpr int kTensors = kMapTensors<Functor>;
+
+  __device__ __forceinline__
+  ThreadTerms(const MapSumLaunch& launch, void* shared, std::int64_t place)
+      : launch_(launch), task_(launch.sum), shared_(static_cast<uint4*>(shared) + threadIdx.x) {
+    AddMapOffsets(task_.map, 0, task_.place_rank, place, of_place_);
+    LoadScalars(task_.map, scalars_);
+    KeepFixed(place);
+  }
+
+  /// Adds the terms from `begin` to `end` to the sums, and stores what the launch stores.
+  template <typename Sums>
+  __device__ __forceinline__ void
+  Sum(std::int64_t begin, std::int64_t end, std::int64_t step, Sums& sums) {
+    int stage = 0;
+    if constexpr (kVector > 1) {
+#pragma unroll 1
+      for (; stage < kMapSumStages; ++stage) {
+        Queue(begin + stage * step, end, stage);
+      }
+    }
+#pragma unroll 1
+    for (std::int64_t term = begin; term < end; term += step) {
+      std::int64_t offsets[kTensors];
+      Offsets(term, offsets);
+      T in[Functor::kInputs][kVector];
+      stage = stage == kMapSumStages ? 0 : stage;
+      Take(stage, offsets, in);
+      if constexpr (kVector > 1) {
+        Queue(term + kMapSumStages * step, end, stage);
+      }
+      ++stage;
+      MapVector<Functor, T, kVector>(task_.map, offsets, in, scalars_, sums);
+    }
+  }
+
+ private:
+  /// Where a term lies in each tensor.
+  __device__ __forceinline__ void Offsets(std::int64_t term, std::int64_t (&offsets)[kTensors])
+      const {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t) {
-      offsets[t] = first[t];
+      offsets[t] = of_place_[t];
     }
-    AddMapOffsets(task.map, task.place_rank, task.map.rank, term, offsets);
-    T in[Functor::kInputs][kVector];
+    AddMapOffsets(task_.map, task_.place_rank, task_.map.rank, term, offsets);
+  }
+
+  /// Keeps the inputs that have one element for all terms of a place. Places may begin in a row and
+  /// end in the next.
+  __device__ __forceinline__ void KeepFixed(std::int64_t place) {
+    int slot = kMapSumStages * launch_.queue_length;
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
-      LoadInput<Functor, T, kVector>(
-          t, task.map.tensors[t], offsets[t], task.map.strides[t][last], in[t]);
+      if (!(launch_.fixed >> t & 1U)) {
+        continue;
+      }
+      const std::int64_t step = task_.map.strides[t][task_.last];
+      T elements[kVector];
+      if (launch_.places_of_row == 0) {
+        LoadInput<Functor, T, kVector>(t, task_.map.tensors[t], of_place_[t], step, elements);
+      } else {
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          T one[1];
+          const std::int64_t at = Divide(place + v, launch_.places_of_row).remainder;
+          LoadInput<Functor, T, 1>(t, task_.map.tensors[t], at * step, 1, one);
+          elements[v] = one[0];
+        }
+      }
+      memcpy(At(slot++), elements, sizeof(elements));
     }
-    MapVector<Functor, T, kVector>(task.map, offsets, in, scalars, sums);
   }
-}
+
+  /// Begins to copy the inputs of a term to the places of a stage, where it is one.
+  __device__ __forceinline__ void Queue(std::int64_t term, std::int64_t end, int stage) {
+    if (launch_.queued != 0 && term < end) {
+      std::int64_t offsets[kTensors];
+      Offsets(term, offsets);
+      int slot = stage * launch_.queue_length;
+#pragma unroll
+      for (int t = 0; t < Functor::kInputs; ++t) {
+        if (launch_.queued >> t & 1U) {
+          const T* const from = static_cast<const T*>(task_.map.tensors[t]) + offsets[t];
+          BeginCopy(SharedAddress(At(slot++)), from, true);
+        }
+      }
+    }
+    EndOfCopies();
+  }
+
+  /// Takes the inputs of the term that was queued first.
+  __device__ __forceinline__ void
+  Take(int stage, const std::int64_t (&offsets)[kTensors], T (&in)[Functor::kInputs][kVector]) {
+    if constexpr (kVector > 1) {
+      WaitForCopies<kMapSumStages - 1>();
+    }
+    int queued = stage * launch_.queue_length;
+    int kept = kMapSumStages * launch_.queue_length;
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      if (kVector > 1 && (launch_.queued >> t & 1U)) {
+        memcpy(&in[t], At(queued++), sizeof(in[t]));
+      } else if (launch_.fixed >> t & 1U) {
+        memcpy(&in[t], At(kept++), sizeof(in[t]));
+      } else {
+        LoadInput<Functor, T, kVector>(
+            t, task_.map.tensors[t], offsets[t], task_.map.strides[t][task_.last], in[t]);
+      }
+    }
+  }
+
+  [[nodiscard]] __device__ __forceinline__ uint4* At(int slot) const {
+    return shared_ + slot * static_cast<int>(blockDim.x);
+  }
+
+  const MapSumLaunch& launch_;
+  const internal::MapSumTask& task_;
+  uint4* shared_;
+  std::int64_t of_place_[kTensors] = {};
+  Accumulator<T> scalars_[internal::kMaxMapScalars];
+};
 
 template <typename T, typename A>
 __device__ __forceinline__ void
@@ -90,26 +192,47 @@ StoreSum(const internal::MapSumTask& task, std::int64_t place, A sum) {
   *to = Convert<T>((task.map.accumulate >> task.output & 1U) ? sum + Convert<A>(*to) : sum);
 }
 
-/// Adds up the sums of the threads that share a place; the first of them has the result.
-template <typename A, int kVector>
-__device__ __forceinline__ void
-AddUpSharers(const MapSumPart& part, int values, A (&sums)[kVector]) {
-  __shared__ A shared[kMapThreads * kVector];
-  for (int v = 0; v < values; ++v) {
+/// Adds up the first kCount sums of the threads that share places; the first of them has the
+/// result. `shared` has room for those of a block.
+template <int kCount, typename A>
+__device__ __forceinline__ void AddUpSharers(const MapSumPart& part, A* shared, A* sums) {
+#pragma unroll
+  for (int v = 0; v < kCount; ++v) {
     shared[(v * part.sharers + part.sharer) * part.lanes + part.lane] = sums[v];
   }
   for (int half = part.sharers / 2; half > 0; half /= 2) {
     __syncthreads();
     if (part.sharer < half) {
-      for (int v = 0; v < values; ++v) {
+#pragma unroll
+      for (int v = 0; v < kCount; ++v) {
         const int at = (v * part.sharers + part.sharer) * part.lanes + part.lane;
         shared[at] += shared[at + half * part.lanes];
       }
     }
   }
   if (part.sharer == 0) {
-    for (int v = 0; v < values; ++v) {
+#pragma unroll
+    for (int v = 0; v < kCount; ++v) {
       sums[v] = shared[v * part.sharers * part.lanes + part.lane];
+    }
+  }
+}
+
+/// Stores the sums of kCount places, or of as many as there are.
+template <int kCount, typename T, typename A>
+__device__ __forceinline__ void
+StoreSums(const MapSumLaunch& launch, std::int64_t place, const A* sums) {
+#pragma unroll
+  for (int v = 0; v < kCount; ++v) {
+    if (place + v >= launch.sum.places) {
+      return;
+    }
+    if (launch.partial == nullptr) {
+      StoreSum<T>(launch.sum, place + v, sums[v]);
+    } else {
+      static_cast<A*>(
+          launch.partial)[launch.first_partial + blockIdx.y * launch.sum.places + place + v] =
+          sums[v];
     }
   }
 }
@@ -124,63 +247,62 @@ __device__ __forceinline__ void MapSum(const MapSumLaunch& launch) {
   const int places = task.has_places_last ? kVector : 1;
   const int terms = kVector / places;
   const std::int64_t place = (std::int64_t{blockIdx.x} * part.lanes + part.lane) * places;
-  const std::int64_t begin = blockIdx.y * launch.piece;
+  const std::int64_t begin = launch.first_term + blockIdx.y * launch.piece;
   const std::int64_t end = begin + launch.piece < task.terms ? begin + launch.piece : task.terms;
-  ThreadSums<Functor, A, kVector> sums = {task.output, {}};
+  ThreadSums<Functor, A, kVector> sums = {launch.summed, {}};
+  GRADSMITH_DYNAMIC_SHARED(queue);
   if (place < task.places) {
-    SumTerms<Functor, T, kVector>(
-        task, place, begin + part.sharer * terms, end, part.sharers * terms, sums);
+    ThreadTerms<Functor, T, kVector> of_thread(launch, queue, place);
+    of_thread.Sum(begin + part.sharer * terms, end, part.sharers * terms, sums);
   }
   if (task.output == internal::kNoMapSum) {
     return;
   }
+  __shared__ A shared[kMostMapThreads * kVector];
   if (places == 1) {
 #pragma unroll
     for (int v = 1; v < kVector; ++v) {
       sums.values[0] += sums.values[v];
     }
-  }
-  AddUpSharers(part, places, sums.values);
-  if (part.sharer == 0) {
-    for (int v = 0; v < places; ++v) {
-      if (place + v < task.places && launch.pieces == 1) {
-        StoreSum<T>(task, place + v, sums.values[v]);
-      } else if (place + v < task.places) {
-        static_cast<A*>(launch.partial)[blockIdx.y * task.places + place + v] = sums.values[v];
-      }
+    AddUpSharers<1>(part, shared, sums.values);
+    if (part.sharer == 0) {
+      StoreSums<1, T>(launch, place, sums.values);
+    }
+  } else {
+    AddUpSharers<kVector>(part, shared, sums.values);
+    if (part.sharer == 0) {
+      StoreSums<kVector, T>(launch, place, sums.values);
     }
   }
 }
 
-/// Adds up the pieces of each place, a warp to a place.
+/// Adds up the pieces of each place, which threads share.
 template <typename T>
 __device__ __forceinline__ void FinishMapSum(const MapSumLaunch& launch) {
   using A = Accumulator<T>;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t place =
-      std::int64_t{blockIdx.x} * (kMapThreads / 32) + static_cast<int>(threadIdx.x) / 32;
-  if (place >= launch.sum.places) {
-    return;
-  }
+  const MapSumPart part = PartOf(launch);
+  const std::int64_t place = std::int64_t{blockIdx.x} * part.lanes + part.lane;
   double sum = 0;
-  for (int piece = lane; piece < launch.pieces; piece += 32) {
-    sum += static_cast<const A*>(launch.partial)[piece * launch.sum.places + place];
+  if (place < launch.sum.places) {
+    for (int piece = part.sharer; piece < launch.pieces; piece += part.sharers) {
+      sum += static_cast<const A*>(launch.partial)[piece * launch.sum.places + place];
+    }
   }
-  for (int half = 16; half > 0; half /= 2) {
-    sum += __shfl_down_sync(0xffffffffU, sum, half);
-  }
-  if (lane == 0) {
+  __shared__ double shared[kMostMapThreads];
+  AddUpSharers<1>(part, shared, &sum);
+  if (part.sharer == 0 && place < launch.sum.places) {
     StoreSum<T>(launch.sum, place, sum);
   }
 }
 
 }  // namespace gradsmith::cuda
 
-#define GRADSMITH_MAP_SUM_KERNEL(form, kVector, name, Functor, suffix, T)    \
-  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMapThreads) \
-      gradsmith_map_sum_##form##_##name##_##suffix(                          \
-          const __grid_constant__ gradsmith::cuda::MapSumLaunch launch) {    \
-    gradsmith::cuda::MapSum<Functor, T, kVector>(launch);                    \
+#define GRADSMITH_MAP_SUM_KERNEL(form, kVector, name, Functor, suffix, T) \
+  extern "C" __global__ void __launch_bounds__(                           \
+      gradsmith::cuda::kMostMapThreads, gradsmith::cuda::kSummingBlocks)  \
+      gradsmith_map_sum_##form##_##name##_##suffix(                       \
+          const __grid_constant__ gradsmith::cuda::MapSumLaunch launch) { \
+    gradsmith::cuda::MapSum<Functor, T, kVector>(launch);                 \
   }
 
 #define GRADSMITH_MAP_SUM_KERNELS_OF(name, Functor, suffix, T)                                   \

@@ -13,12 +13,10 @@
 /// Maps of which outputs may be sums, for patterns/cuda/map.h.
 namespace gradsmith::cuda {
 
-/// MapWithSums is a map, its outputs that are sums as bits, if any, and whether its inputs and the
-/// outputs that it stores lie in vectors along the last dim.
+/// MapWithSums is a map, and its outputs that are sums, if any, as bits.
 struct MapWithSums {
   internal::MapTask map;
   unsigned sums = 0;
-  bool has_vectors = false;
 };
 
 /// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is

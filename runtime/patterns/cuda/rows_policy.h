@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/device.h"
+#include "cuda/policy.h"
 
 namespace gradsmith::cuda {
 
@@ -47,11 +48,7 @@ inline constexpr std::array<RowsPolicy, 1> kRowsPolicies = {{{}}};
 
 /// RowsPolicyOf returns the policy of the latest compute capability that a device has.
 inline const RowsPolicy& RowsPolicyOf(const DeviceInfo& device) {
-  const auto* best = &kRowsPolicies.front();
-  for (const RowsPolicy& policy : kRowsPolicies) {
-    best = policy.compute_capability <= device.compute_capability() ? &policy : best;
-  }
-  return *best;
+  return LatestPolicy(kRowsPolicies, device);
 }
 
 }  // namespace gradsmith::cuda

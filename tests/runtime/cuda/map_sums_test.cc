@@ -121,6 +121,14 @@ TEST_F(CudaMapSums, EveryForm) {
       {{4000, 23}, {}, {23}},
       {{3, 700}, {}, {700}},
       {{2, 16, 30, 40}, {19200, 1, 640, 16}, {16, 1, 1}},
+      // Rows that are no whole vectors, several of which are, with and without a few behind them.
+      {{515, 27}, {}, {27}},
+      {{2000, 21}, {}, {21}},
+      {{261, 6}, {}, {6}},
+      {{4000, 23}, {}, {23}, 1},
+      {{7, 27}, {}, {27}},
+      // One number for all, of which the last are no vector.
+      {{91203}, {}, {1}},
       // Everything, every second dim, and few terms for many places.
       {{300, 301}, {}, {}},
       {{8, 6, 7, 5}, {}, {8, 1, 7, 1}},
@@ -128,7 +136,7 @@ TEST_F(CudaMapSums, EveryForm) {
       {{2, 900, 4}, {}, {900, 1}},
   };
   for (const Shape& shape : shapes) {
-    for (const DataType type : {DataType::kFloat, DataType::kDouble}) {
+    for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16}) {
       SCOPED_TRACE(testing::PrintToString(shape.dims) + testing::PrintToString(shape.slope));
       Check(shape, type);
     }

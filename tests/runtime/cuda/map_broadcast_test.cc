@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gradsmith/context.h"
+#include "gradsmith/kernel.h"
+#include "gradsmith/ops.h"
+#include "gradsmith/registry.h"
+#include "runtime/cuda/gpu_tensor.h"
+
+/// The pattern `map` on CUDA with inputs that are broadcast, where vectors of the output begin in a
+/// row and end in the next.
+namespace gradsmith::cuda {
+namespace {
+
+struct Shape {
+  Sizes out;
+  Sizes condition;
+  Sizes a;
+  Sizes b;
+  /// How `b` lies in memory; empty where it is contiguous.
+  Sizes strides_of_b = {};
+  std::size_t misaligned_b = 0;
+};
+
+/// Which element of a tensor of `own` dims is at the i-th place of `whole`.
+std::size_t PlaceIn(const Sizes& own, const Sizes& whole, std::size_t i) {
+  std::size_t place = 0;
+  std::size_t stride = 1;
+  for (std::size_t back = 1; back <= own.size(); ++back) {
+    const auto size = static_cast<std::size_t>(own[own.size() - back]);
+    const auto of_whole = static_cast<std::size_t>(whole[whole.size() - back]);
+    place += (size == 1 ? 0 : i % of_whole) * stride;
+    stride *= size;
+    i /= of_whole;
+  }
+  return place;
+}
+
+class CudaMapBroadcast : public GpuTest {
+ protected:
+  static Status Run(
+      DataType type,
+      const std::vector<ConstTensorRef>& inputs,
+      const std::vector<TensorRef>& outputs) {
+    Registry registry;
+    if (Status status = RegisterAll(registry); !status.ok()) {
+      return status;
+    }
+    const Result<Kernel> kernel = Kernel::Create(registry, "Where", {type}, Backend::kCuda);
+    ContextOptions options;
+    options.device = {Backend::kCuda, 0};
+    return kernel.ok() ? kernel->Run(Context(options), inputs, outputs) : kernel.status();
+  }
+
+  static void Check(const Shape& shape, DataType type) {
+    const Sizes strides = shape.strides_of_b.empty()
+                              ? support::StridesFor(support::Layout::kContiguous, shape.b)
+                              : shape.strides_of_b;
+    reference::Random random("map broadcast");
+    GpuTensor condition(DataType::kBool, shape.condition, support::Layout::kContiguous);
+    GpuTensor A(type, shape.a, support::Layout::kContiguous);
+    GpuTensor B(type, shape.b, strides, shape.misaligned_b);
+    GpuTensor Y(type, shape.out, support::Layout::kContiguous);
+    condition.Fill([&] { return static_cast<double>(random.Integer(0, 1)); });
+    A.Fill([&] { return static_cast<double>(random.Integer(1, 99)); });
+    B.Fill([&] { return static_cast<double>(random.Integer(-99, -1)); });
+    const std::vector<double> is_a = condition.HostValues();
+    const std::vector<double> a = A.HostValues();
+    const std::vector<double> b = B.HostValues();
+    std::vector<double> expected(Y.HostValues().size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const bool takes_a = is_a[PlaceIn(shape.condition, shape.out, i)] != 0;
+      expected[i] = takes_a ? a[PlaceIn(shape.a, shape.out, i)] : b[PlaceIn(shape.b, shape.out, i)];
+    }
+    const TensorRef given = condition.GpuRef();
+    const TensorRef of_a = A.GpuRef();
+    const TensorRef of_b = B.GpuRef();
+    const TensorRef out = Y.GpuRef();
+    const Status status = Run(type, {given, of_a, of_b}, {out});
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(Y.GpuValues(), expected);
+    EXPECT_TRUE(Y.SurroundingsIntact());
+  }
+};
+
+TEST_F(CudaMapBroadcast, RowsThatAreNoWholeVectors) {
+  const std::vector<Shape> shapes = {
+      // One for each row, one for each column, one for all.
+      {.out = {7, 27}, .condition = {7, 27}, .a = {7, 1}, .b = {7, 27}},
+      {.out = {7, 27}, .condition = {7, 1}, .a = {27}, .b = {7, 27}},
+      {.out = {7, 27}, .condition = {27}, .a = {7, 27}, .b = {}},
+      // Rows shorter than a vector, and more dims than two.
+      {.out = {50, 3}, .condition = {3}, .a = {50, 1}, .b = {50, 3}},
+      {.out = {4, 5, 9}, .condition = {5, 1}, .a = {4, 1, 9}, .b = {9}},
+      // More vectors than threads that are there at once.
+      {.out = {301, 1003}, .condition = {1003}, .a = {301, 1}, .b = {301, 1003}},
+      // What is broadcast lies apart, and what is not does not lie in vectors.
+      {.out = {7, 27}, .condition = {7, 1}, .a = {27}, .b = {7, 1}, .strides_of_b = {3, 1}},
+      {.out = {7, 27}, .condition = {7, 1}, .a = {27}, .b = {7, 27}, .strides_of_b = {30, 1}},
+      {.out = {7, 27}, .condition = {7, 1}, .a = {27}, .b = {7, 27}, .misaligned_b = 1},
+  };
+  for (const Shape& shape : shapes) {
+    for (const DataType type :
+         {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16, DataType::kBFloat16}) {
+      SCOPED_TRACE(testing::PrintToString(shape.out) + testing::PrintToString(shape.condition));
+      Check(shape, type);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::cuda
