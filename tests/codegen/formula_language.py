@@ -187,11 +187,22 @@ def gradients() -> list[str]:
     )
 
 
+def negated(text: str) -> str:
+    """A formula whose sign is changed; a sum over no dims that are named stays the whole of one."""
+    tree = ast.parse(text.strip(), mode="eval").body
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "sum" and len(tree.args) == 1:
+        return f"sum(-({ast.unparse(tree.args[0])}))"
+    return f"-({text})"
+
+
 def with_wrong_signs(text: str) -> list[str]:
-    """The formula with its sign changed, with each of its sums made a difference, and the other way round."""
+    """The formula with its sign changed, with each of its sums made a difference, the other way round, and without each
+    minus that is of one operand."""
     minus = [found.start(1) for found in re.finditer(r" (-) ", text)]
+    signs = [found.start(1) for found in re.finditer(r"(?:^|[(,*/]|[<>=] ?| [-+]| and| or) ?(-)(?=[\w(])", text)]
     return [
-        f"-({text})",
+        negated(text),
         *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+"),
         *(f"{text[:at]}+{text[at + 1 :]}" for at in minus),
+        *(f"{text[:at]}{text[at + 1 :]}" for at in signs),
     ]

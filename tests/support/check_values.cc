@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/definitions.h"
 #include "support/checks.h"
 #include "support/compare.h"
 #include "support/elements.h"
@@ -313,6 +314,22 @@ Report CheckRandom(const Subject& subject, const Case& problem, const std::strin
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
     Problem random = MakeRandomProblem(subject, problem, present, seed);
     RunAndCompare(subject, problem.attributes, random, Doing(subject, present), report);
+  }
+  return report;
+}
+
+Report CheckDefinition(const Subject& subject, const Case& problem, const std::string& seed) {
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  Report report;
+  for (const Present& present : PresentSubsets(subject.op().inputs)) {
+    Problem random = MakeRandomProblem(subject, problem, present, seed);
+    const reference::Tensors defined =
+        reference::DefinitionOf(subject.op().name)(random.arguments.InputValues(), attributes);
+    for (const auto& [name, value] : defined) {
+      random.expected.find(name)->second.value = value;
+    }
+    RunAndCompare(
+        subject, problem.attributes, random, "by definition " + Doing(subject, present), report);
   }
   return report;
 }

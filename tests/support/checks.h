@@ -20,6 +20,10 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// CheckDefinition compares an operator that has a reference::Definition with it, on CheckRandom's
+/// data.
+Report CheckDefinition(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// CheckRandom's data with one element of a tensor of several dims infinite or NaN: what it reaches
 /// is as the oracle says, and what it does not reach is untouched by it.
 Report CheckNotFinite(const Subject& subject, const Case& problem, const std::string& seed);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/definitions.h"
 #include "support/checks.h"
 #include "support/memory.h"
 
@@ -29,6 +30,10 @@ std::string Join(const std::vector<std::string>& texts, const std::string& separ
     joined += (joined.empty() ? "" : separator) + text;
   }
   return joined;
+}
+
+bool HasFormulas(const Row& row) {
+  return row.op->kernel.starts_with("formulas::");
 }
 
 /// A test whose body is a check.
@@ -193,12 +198,18 @@ const std::vector<Kind>& CaseKinds() {
     return std::ranges::any_of(
         row.op->inputs, [](const TensorSpec& input) { return input.shape_only; });
   };
+  constexpr auto kDefined = [](const Row& row) {
+    return HasFormulas(row) && reference::DefinitionOf(row.op->name) != nullptr;
+  };
   // Kernels on tensor cores multiply the zeros of padding.
-  constexpr auto kOnCpu = [](const Row& row) { return row.backend == Backend::kCpu; };
+  constexpr auto kAsFormulas = [](const Row& row) {
+    return row.backend == Backend::kCpu || HasFormulas(row);
+  };
   static const std::vector<Kind> kKinds = {
       {"Exact", &CheckExact, kAlways},
       {"Random", &CheckRandom, kAlways},
-      {"NotFinite", &CheckNotFinite, kOnCpu},
+      {"Definition", &CheckDefinition, kDefined},
+      {"NotFinite", &CheckNotFinite, kAsFormulas},
       {"Accumulate", &CheckAccumulate, kGradients},
       {"Gradient", &CheckGradient, kGradients},
       {"OutputSubsets", &CheckOutputSubsets, kAlways},
