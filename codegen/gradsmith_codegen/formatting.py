@@ -42,6 +42,7 @@ _ATTRIBUTE = Form(
 )
 _CASE = Form(("name", "layout"))
 _REVISION = Form(("version", "change"))
+_SEAM = Form(("at", "gives"))
 
 
 def _named(each: Form) -> Form:
@@ -49,11 +50,13 @@ def _named(each: Form) -> Form:
 
 
 _OP = Form(
-    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "repeatable", "backends",
+    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "seams", "repeatable",
+     "backends",
      "inputs", "outputs", "dims", "attributes", "rows", "cases", "operations"),
     is_block=True,
     keys={
         "formulas": _named(_LEAF),
+        "seams": Form(is_block=True, each=_SEAM),
         "inputs": _named(_TENSOR),
         "outputs": _named(_TENSOR),
         "dims": _named(_SYMBOL),
@@ -72,7 +75,7 @@ _SCHEMA = Form(
     },
 )
 ORDERS = {"schema": _SCHEMA, "operator": _OP, "tensor": _TENSOR, "symbol": _SYMBOL, "attribute": _ATTRIBUTE,
-          "case": _CASE, "revision": _REVISION}  # fmt: skip
+          "case": _CASE, "revision": _REVISION, "seam": _SEAM}  # fmt: skip
 
 
 def formatted(source: Source) -> str:

@@ -34,10 +34,12 @@ SCHEMA = Keys(("schema_version", "domain", "since_version", "ops"), ("include", 
 SCHEMA_OF_OTHERS = Keys(("schema_version", "domain", "since_version", "include"), ("ops", "shared"))
 SHARED_PARTS = Keys(("schema_version", "shared"), ("domain", "since_version", "include", "ops"))
 _OP_BEGIN, _OP_END = ("name", "doc"), ("backends", "inputs", "outputs", "rows", "cases")
-_OF_SOME_OPS = ("since_version", "history", "repeatable", "operations", "gradient_of", "dims", "attributes")
+_OF_SOME_OPS = (
+    "since_version", "history", "repeatable", "operations", "gradient_of", "dims", "attributes", "seams",
+)  # fmt: skip
 OP = Keys((*_OP_BEGIN, "kernel", *_OP_END), ("formulas", *_OF_SOME_OPS))
 OP_WITH_FORMULAS = Keys((*_OP_BEGIN, "formulas", *_OP_END), ("kernel", *_OF_SOME_OPS))
-PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes")
+PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes", "seams")
 _TENSOR = ("list", "shape", "like", "optional", "gradient_of", "doc")
 INPUT = Keys(("type",), (*_TENSOR, "shape_only", "shape_of", "may_be_on_host"))
 OUTPUT = Keys(("type",), (*_TENSOR, "in_place_of"))
@@ -47,6 +49,7 @@ ATTRIBUTE = Keys(("type",), ("default", *ATTRIBUTE_OF_SOME_KINDS, "doc"))  # and
 CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attributes
 
 REVISION = Keys(("version", "change"))
+SEAM = Keys(("at", "gives"))
 
 # The keys that only some types of attributes have.
 ATTRIBUTE_KIND_KEYS = {

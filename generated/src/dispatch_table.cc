@@ -93,1018 +93,1018 @@ constinit const std::int32_t kEntryLine = 317;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:334
+// ops.yaml:337
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 334;
+constinit const std::int32_t kEntryLine = 337;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:358
+// ops.yaml:361
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 358;
+constinit const std::int32_t kEntryLine = 361;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:378
+// ops.yaml:384
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 378;
+constinit const std::int32_t kEntryLine = 384;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:395
+// ops.yaml:401
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 395;
+constinit const std::int32_t kEntryLine = 401;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:410
+// ops.yaml:419
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 410;
+constinit const std::int32_t kEntryLine = 419;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:421
+// ops.yaml:430
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 421;
+constinit const std::int32_t kEntryLine = 430;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:438
+// ops.yaml:447
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 438;
+constinit const std::int32_t kEntryLine = 447;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:451
+// ops.yaml:460
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 451;
+constinit const std::int32_t kEntryLine = 460;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:464
-namespace generated::softplus_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 464;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softplus_stub
-
 // ops.yaml:475
-namespace generated::softplus_grad_stub {
+namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 475;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::softplus_stub
+
+// ops.yaml:486
+namespace generated::softplus_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 486;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:487
+// ops.yaml:498
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 487;
+constinit const std::int32_t kEntryLine = 498;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:501
+// ops.yaml:512
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 501;
+constinit const std::int32_t kEntryLine = 512;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:515
+// ops.yaml:530
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 515;
+constinit const std::int32_t kEntryLine = 530;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:526
+// ops.yaml:541
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 526;
+constinit const std::int32_t kEntryLine = 541;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:539
+// ops.yaml:558
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 539;
+constinit const std::int32_t kEntryLine = 558;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:552
+// ops.yaml:571
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 552;
+constinit const std::int32_t kEntryLine = 571;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:566
+// ops.yaml:585
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 566;
+constinit const std::int32_t kEntryLine = 585;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:577
+// ops.yaml:596
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 577;
+constinit const std::int32_t kEntryLine = 596;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:591
+// ops.yaml:610
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 591;
+constinit const std::int32_t kEntryLine = 610;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:602
+// ops.yaml:621
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 602;
+constinit const std::int32_t kEntryLine = 621;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:616
+// ops.yaml:635
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 616;
+constinit const std::int32_t kEntryLine = 635;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:633
+// ops.yaml:652
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 633;
+constinit const std::int32_t kEntryLine = 652;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:646
+// ops.yaml:669
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 646;
+constinit const std::int32_t kEntryLine = 669;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:659
+// ops.yaml:682
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 659;
+constinit const std::int32_t kEntryLine = 682;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:672
+// ops.yaml:697
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 672;
+constinit const std::int32_t kEntryLine = 697;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:686
+// ops.yaml:711
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 686;
+constinit const std::int32_t kEntryLine = 711;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:699
+// ops.yaml:726
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 699;
+constinit const std::int32_t kEntryLine = 726;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:712
+// ops.yaml:742
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 712;
+constinit const std::int32_t kEntryLine = 742;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:725
+// ops.yaml:758
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 725;
+constinit const std::int32_t kEntryLine = 758;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:736
+// ops.yaml:769
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 736;
+constinit const std::int32_t kEntryLine = 769;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:748
+// ops.yaml:781
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 748;
+constinit const std::int32_t kEntryLine = 781;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:761
+// ops.yaml:794
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 761;
+constinit const std::int32_t kEntryLine = 794;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:775
+// ops.yaml:808
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 775;
+constinit const std::int32_t kEntryLine = 808;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:786
+// ops.yaml:819
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 786;
+constinit const std::int32_t kEntryLine = 819;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:799
+// ops.yaml:832
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 799;
+constinit const std::int32_t kEntryLine = 832;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:810
+// ops.yaml:843
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 810;
+constinit const std::int32_t kEntryLine = 843;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:822
+// ops.yaml:855
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 822;
+constinit const std::int32_t kEntryLine = 855;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:833
+// ops.yaml:866
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 833;
+constinit const std::int32_t kEntryLine = 866;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:845
+// ops.yaml:878
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 845;
+constinit const std::int32_t kEntryLine = 878;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:856
+// ops.yaml:889
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 856;
+constinit const std::int32_t kEntryLine = 889;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:868
+// ops.yaml:903
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 868;
+constinit const std::int32_t kEntryLine = 903;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:879
-namespace generated::sqrt_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 879;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::sqrt_grad_stub
-
-// ops.yaml:891
-namespace generated::reciprocal_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 891;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reciprocal_stub
-
-// ops.yaml:902
-namespace generated::reciprocal_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 902;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reciprocal_grad_stub
-
 // ops.yaml:914
-namespace generated::abs_stub {
+namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 914;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::sqrt_grad_stub
+
+// ops.yaml:928
+namespace generated::reciprocal_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 928;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_stub
+
+// ops.yaml:939
+namespace generated::reciprocal_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 939;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_grad_stub
+
+// ops.yaml:953
+namespace generated::abs_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 953;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:925
+// ops.yaml:964
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 925;
+constinit const std::int32_t kEntryLine = 964;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:937
+// ops.yaml:978
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 937;
+constinit const std::int32_t kEntryLine = 978;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:948
+// ops.yaml:989
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 948;
+constinit const std::int32_t kEntryLine = 989;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:960
+// ops.yaml:1001
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 960;
+constinit const std::int32_t kEntryLine = 1001;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:971
+// ops.yaml:1012
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 971;
+constinit const std::int32_t kEntryLine = 1012;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:983
+// ops.yaml:1024
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 983;
+constinit const std::int32_t kEntryLine = 1024;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:994
+// ops.yaml:1035
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 994;
+constinit const std::int32_t kEntryLine = 1035;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1006
+// ops.yaml:1047
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1006;
+constinit const std::int32_t kEntryLine = 1047;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1016
+// ops.yaml:1057
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1016;
+constinit const std::int32_t kEntryLine = 1057;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1027
+// ops.yaml:1068
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1027;
+constinit const std::int32_t kEntryLine = 1068;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1037
+// ops.yaml:1078
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1037;
+constinit const std::int32_t kEntryLine = 1078;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1048
+// ops.yaml:1092
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1048;
+constinit const std::int32_t kEntryLine = 1092;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1058
+// ops.yaml:1102
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1058;
+constinit const std::int32_t kEntryLine = 1102;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1069
+// ops.yaml:1116
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1069;
+constinit const std::int32_t kEntryLine = 1116;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1079
+// ops.yaml:1126
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1079;
+constinit const std::int32_t kEntryLine = 1126;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1090
+// ops.yaml:1137
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1090;
+constinit const std::int32_t kEntryLine = 1137;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1100
+// ops.yaml:1147
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1100;
+constinit const std::int32_t kEntryLine = 1147;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1111
+// ops.yaml:1158
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1111;
+constinit const std::int32_t kEntryLine = 1158;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1121
+// ops.yaml:1168
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1121;
+constinit const std::int32_t kEntryLine = 1168;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1132
+// ops.yaml:1179
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1132;
+constinit const std::int32_t kEntryLine = 1179;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1142
+// ops.yaml:1189
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1142;
+constinit const std::int32_t kEntryLine = 1189;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1155
+// ops.yaml:1204
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1155;
+constinit const std::int32_t kEntryLine = 1204;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1178
+// ops.yaml:1227
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1178;
+constinit const std::int32_t kEntryLine = 1227;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1196
+// ops.yaml:1245
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1196;
+constinit const std::int32_t kEntryLine = 1245;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1208
-namespace generated::sub_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1208;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::sub_grad_stub
-
-// ops.yaml:1221
-namespace generated::mul_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1221;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_stub
-
-// ops.yaml:1231
-namespace generated::mul_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1231;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_grad_stub
-
-// ops.yaml:1247
-namespace generated::div_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1247;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::div_stub
-
 // ops.yaml:1257
-namespace generated::div_grad_stub {
+namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1257;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_grad_stub
+
+// ops.yaml:1270
+namespace generated::mul_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1270;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_stub
+
+// ops.yaml:1280
+namespace generated::mul_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1280;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_grad_stub
+
+// ops.yaml:1296
+namespace generated::div_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1296;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::div_stub
+
+// ops.yaml:1306
+namespace generated::div_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1306;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1271
+// ops.yaml:1323
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1271;
+constinit const std::int32_t kEntryLine = 1323;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1281
+// ops.yaml:1336
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1281;
+constinit const std::int32_t kEntryLine = 1336;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1295
+// ops.yaml:1354
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1295;
+constinit const std::int32_t kEntryLine = 1354;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1305
+// ops.yaml:1367
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1305;
+constinit const std::int32_t kEntryLine = 1367;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1319
+// ops.yaml:1385
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1319;
+constinit const std::int32_t kEntryLine = 1385;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1329
+// ops.yaml:1397
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1329;
+constinit const std::int32_t kEntryLine = 1397;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1342
+// ops.yaml:1417
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1342;
+constinit const std::int32_t kEntryLine = 1417;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1364
+// ops.yaml:1439
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1364;
+constinit const std::int32_t kEntryLine = 1439;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1383
+// ops.yaml:1458
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1383;
+constinit const std::int32_t kEntryLine = 1458;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1403
+// ops.yaml:1478
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1403;
+constinit const std::int32_t kEntryLine = 1478;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1421
+// ops.yaml:1499
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1421;
+constinit const std::int32_t kEntryLine = 1499;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1433
+// ops.yaml:1511
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1433;
+constinit const std::int32_t kEntryLine = 1511;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1448
+// ops.yaml:1526
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1448;
+constinit const std::int32_t kEntryLine = 1526;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1460
+// ops.yaml:1538
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1460;
+constinit const std::int32_t kEntryLine = 1538;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1477
+// ops.yaml:1555
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1477;
+constinit const std::int32_t kEntryLine = 1555;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1489
+// ops.yaml:1567
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1489;
+constinit const std::int32_t kEntryLine = 1567;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1504
+// ops.yaml:1582
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1504;
+constinit const std::int32_t kEntryLine = 1582;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1521
+// ops.yaml:1599
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1521;
+constinit const std::int32_t kEntryLine = 1599;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1539
+// ops.yaml:1617
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1539;
+constinit const std::int32_t kEntryLine = 1617;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1550
+// ops.yaml:1628
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1550;
+constinit const std::int32_t kEntryLine = 1628;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1563
+// ops.yaml:1644
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1563;
+constinit const std::int32_t kEntryLine = 1644;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1574
+// ops.yaml:1655
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1574;
+constinit const std::int32_t kEntryLine = 1655;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1588
+// ops.yaml:1669
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1588;
+constinit const std::int32_t kEntryLine = 1669;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1600
+// ops.yaml:1681
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1600;
+constinit const std::int32_t kEntryLine = 1681;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1615
+// ops.yaml:1696
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1615;
+constinit const std::int32_t kEntryLine = 1696;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1631
+// ops.yaml:1712
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1631;
+constinit const std::int32_t kEntryLine = 1712;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1651
+// ops.yaml:1732
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1651;
+constinit const std::int32_t kEntryLine = 1732;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1666
+// ops.yaml:1747
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1666;
+constinit const std::int32_t kEntryLine = 1747;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1687
+// ops.yaml:1768
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1687;
+constinit const std::int32_t kEntryLine = 1768;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1716
+// ops.yaml:1797
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1716;
+constinit const std::int32_t kEntryLine = 1797;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1750
-namespace generated::max_pool_xy_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1750;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_xy_grad_stub
-
-// ops.yaml:1769
-namespace generated::max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1769;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::max_pool_grad_stub
-
-// ops.yaml:1800
-namespace generated::average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1800;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::average_pool_stub
-
 // ops.yaml:1831
-namespace generated::average_pool_grad_stub {
+namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1831;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_xy_grad_stub
+
+// ops.yaml:1850
+namespace generated::max_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1850;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::max_pool_grad_stub
+
+// ops.yaml:1881
+namespace generated::average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1881;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::average_pool_stub
+
+// ops.yaml:1912
+namespace generated::average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1912;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1847
+// ops.yaml:1928
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1847;
+constinit const std::int32_t kEntryLine = 1928;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1870
-namespace generated::global_max_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1870;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_max_pool_grad_stub
-
-// ops.yaml:1887
-namespace generated::global_average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1887;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_stub
-
-// ops.yaml:1901
-namespace generated::global_average_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1901;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_grad_stub
-
-// ops.yaml:1917
-namespace generated::softmax_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1917;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_stub
-
 // ops.yaml:1951
-namespace generated::softmax_grad_stub {
+namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1951;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_max_pool_grad_stub
+
+// ops.yaml:1968
+namespace generated::global_average_pool_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1968;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:1982
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1982;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_grad_stub
+
+// ops.yaml:1998
+namespace generated::softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1998;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_stub
+
+// ops.yaml:2032
+namespace generated::softmax_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2032;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:1983
+// ops.yaml:2064
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1983;
+constinit const std::int32_t kEntryLine = 2064;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2000
+// ops.yaml:2081
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2000;
+constinit const std::int32_t kEntryLine = 2081;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2017
+// ops.yaml:2098
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2017;
+constinit const std::int32_t kEntryLine = 2098;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2060
+// ops.yaml:2141
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2060;
+constinit const std::int32_t kEntryLine = 2141;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2089
+// ops.yaml:2170
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2089;
+constinit const std::int32_t kEntryLine = 2170;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2110
+// ops.yaml:2191
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2110;
+constinit const std::int32_t kEntryLine = 2191;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2136
+// ops.yaml:2217
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2136;
+constinit const std::int32_t kEntryLine = 2217;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2159
+// ops.yaml:2240
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2159;
+constinit const std::int32_t kEntryLine = 2240;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2174
+// ops.yaml:2255
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2174;
+constinit const std::int32_t kEntryLine = 2255;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2188
+// ops.yaml:2269
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2188;
+constinit const std::int32_t kEntryLine = 2269;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2200
+// ops.yaml:2281
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2200;
+constinit const std::int32_t kEntryLine = 2281;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2212
+// ops.yaml:2293
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2212;
+constinit const std::int32_t kEntryLine = 2293;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2226
+// ops.yaml:2309
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2226;
+constinit const std::int32_t kEntryLine = 2309;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2238
+// ops.yaml:2321
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2238;
+constinit const std::int32_t kEntryLine = 2321;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2253
+// ops.yaml:2338
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2253;
+constinit const std::int32_t kEntryLine = 2338;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2268
+// ops.yaml:2353
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2268;
+constinit const std::int32_t kEntryLine = 2353;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2280
+// ops.yaml:2367
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2280;
+constinit const std::int32_t kEntryLine = 2367;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2324
+// ops.yaml:2413
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2324;
+constinit const std::int32_t kEntryLine = 2413;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2349
+// ops.yaml:2440
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2349;
+constinit const std::int32_t kEntryLine = 2440;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2388
+// ops.yaml:2481
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2388;
+constinit const std::int32_t kEntryLine = 2481;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2422
+// ops.yaml:2517
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2422;
+constinit const std::int32_t kEntryLine = 2517;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2458
+// ops.yaml:2555
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2458;
+constinit const std::int32_t kEntryLine = 2555;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2481
+// ops.yaml:2580
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2481;
+constinit const std::int32_t kEntryLine = 2580;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2502
+// ops.yaml:2603
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2502;
+constinit const std::int32_t kEntryLine = 2603;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2534
+// ops.yaml:2635
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2534;
+constinit const std::int32_t kEntryLine = 2635;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2565
+// ops.yaml:2666
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2565;
+constinit const std::int32_t kEntryLine = 2666;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2593
+// ops.yaml:2694
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2593;
+constinit const std::int32_t kEntryLine = 2694;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2614
+// ops.yaml:2717
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2614;
+constinit const std::int32_t kEntryLine = 2717;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2646
+// ops.yaml:2749
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2646;
+constinit const std::int32_t kEntryLine = 2749;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2672
+// ops.yaml:2775
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2672;
+constinit const std::int32_t kEntryLine = 2775;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2706
+// ops.yaml:2809
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2706;
+constinit const std::int32_t kEntryLine = 2809;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1135,295 +1135,295 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::leaky_relu_stub::kRows),
     // ops.yaml:317
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:334
+    // ops.yaml:337
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:358
+    // ops.yaml:361
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:378
+    // ops.yaml:384
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:395
+    // ops.yaml:401
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:410
+    // ops.yaml:419
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:421
+    // ops.yaml:430
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:438
+    // ops.yaml:447
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:451
+    // ops.yaml:460
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:464
-    std::span<const Row>(generated::softplus_stub::kRows),
     // ops.yaml:475
+    std::span<const Row>(generated::softplus_stub::kRows),
+    // ops.yaml:486
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:487
+    // ops.yaml:498
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:501
+    // ops.yaml:512
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:515
+    // ops.yaml:530
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:526
+    // ops.yaml:541
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:539
+    // ops.yaml:558
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:552
+    // ops.yaml:571
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:566
+    // ops.yaml:585
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:577
+    // ops.yaml:596
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:591
+    // ops.yaml:610
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:602
+    // ops.yaml:621
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:616
+    // ops.yaml:635
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:633
+    // ops.yaml:652
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:646
+    // ops.yaml:669
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:659
+    // ops.yaml:682
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:672
+    // ops.yaml:697
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:686
+    // ops.yaml:711
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:699
+    // ops.yaml:726
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:712
+    // ops.yaml:742
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:725
+    // ops.yaml:758
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:736
+    // ops.yaml:769
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:748
+    // ops.yaml:781
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:761
+    // ops.yaml:794
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:775
+    // ops.yaml:808
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:786
+    // ops.yaml:819
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:799
+    // ops.yaml:832
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:810
+    // ops.yaml:843
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:822
+    // ops.yaml:855
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:833
+    // ops.yaml:866
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:845
+    // ops.yaml:878
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:856
+    // ops.yaml:889
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:868
+    // ops.yaml:903
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:879
-    std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:891
-    std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:902
-    std::span<const Row>(generated::reciprocal_grad_stub::kRows),
     // ops.yaml:914
+    std::span<const Row>(generated::sqrt_grad_stub::kRows),
+    // ops.yaml:928
+    std::span<const Row>(generated::reciprocal_stub::kRows),
+    // ops.yaml:939
+    std::span<const Row>(generated::reciprocal_grad_stub::kRows),
+    // ops.yaml:953
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:925
+    // ops.yaml:964
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:937
+    // ops.yaml:978
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:948
+    // ops.yaml:989
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:960
+    // ops.yaml:1001
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:971
+    // ops.yaml:1012
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:983
+    // ops.yaml:1024
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:994
+    // ops.yaml:1035
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1006
+    // ops.yaml:1047
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1016
+    // ops.yaml:1057
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1027
+    // ops.yaml:1068
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1037
+    // ops.yaml:1078
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1048
+    // ops.yaml:1092
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1058
+    // ops.yaml:1102
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1069
+    // ops.yaml:1116
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1079
+    // ops.yaml:1126
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1090
+    // ops.yaml:1137
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1100
+    // ops.yaml:1147
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1111
+    // ops.yaml:1158
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1121
+    // ops.yaml:1168
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1132
+    // ops.yaml:1179
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1142
+    // ops.yaml:1189
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1155
+    // ops.yaml:1204
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1178
+    // ops.yaml:1227
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1196
+    // ops.yaml:1245
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1208
-    std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1221
-    std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1231
-    std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1247
-    std::span<const Row>(generated::div_stub::kRows),
     // ops.yaml:1257
+    std::span<const Row>(generated::sub_grad_stub::kRows),
+    // ops.yaml:1270
+    std::span<const Row>(generated::mul_stub::kRows),
+    // ops.yaml:1280
+    std::span<const Row>(generated::mul_grad_stub::kRows),
+    // ops.yaml:1296
+    std::span<const Row>(generated::div_stub::kRows),
+    // ops.yaml:1306
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1271
+    // ops.yaml:1323
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1281
+    // ops.yaml:1336
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1295
+    // ops.yaml:1354
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1305
+    // ops.yaml:1367
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1319
+    // ops.yaml:1385
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1329
+    // ops.yaml:1397
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1342
+    // ops.yaml:1417
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1364
+    // ops.yaml:1439
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1383
+    // ops.yaml:1458
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1403
+    // ops.yaml:1478
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1421
+    // ops.yaml:1499
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1433
+    // ops.yaml:1511
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1448
+    // ops.yaml:1526
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1460
+    // ops.yaml:1538
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1477
+    // ops.yaml:1555
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1489
+    // ops.yaml:1567
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1504
+    // ops.yaml:1582
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1521
+    // ops.yaml:1599
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1539
+    // ops.yaml:1617
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1550
+    // ops.yaml:1628
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1563
+    // ops.yaml:1644
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1574
+    // ops.yaml:1655
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1588
+    // ops.yaml:1669
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1600
+    // ops.yaml:1681
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1615
+    // ops.yaml:1696
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1631
+    // ops.yaml:1712
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1651
+    // ops.yaml:1732
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1666
+    // ops.yaml:1747
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1687
+    // ops.yaml:1768
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1716
+    // ops.yaml:1797
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1750
-    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1769
-    std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1800
-    std::span<const Row>(generated::average_pool_stub::kRows),
     // ops.yaml:1831
+    std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
+    // ops.yaml:1850
+    std::span<const Row>(generated::max_pool_grad_stub::kRows),
+    // ops.yaml:1881
+    std::span<const Row>(generated::average_pool_stub::kRows),
+    // ops.yaml:1912
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1847
+    // ops.yaml:1928
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1870
-    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1887
-    std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1901
-    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1917
-    std::span<const Row>(generated::softmax_stub::kRows),
     // ops.yaml:1951
+    std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
+    // ops.yaml:1968
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:1982
+    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
+    // ops.yaml:1998
+    std::span<const Row>(generated::softmax_stub::kRows),
+    // ops.yaml:2032
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:1983
+    // ops.yaml:2064
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2000
+    // ops.yaml:2081
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2017
+    // ops.yaml:2098
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2060
+    // ops.yaml:2141
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2089
+    // ops.yaml:2170
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2110
+    // ops.yaml:2191
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2136
+    // ops.yaml:2217
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2159
+    // ops.yaml:2240
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2174
+    // ops.yaml:2255
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2188
+    // ops.yaml:2269
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2200
+    // ops.yaml:2281
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2212
+    // ops.yaml:2293
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2226
+    // ops.yaml:2309
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2238
+    // ops.yaml:2321
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2253
+    // ops.yaml:2338
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2268
+    // ops.yaml:2353
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2280
+    // ops.yaml:2367
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2324
+    // ops.yaml:2413
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2349
+    // ops.yaml:2440
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2388
-    std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2422
-    std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2458
-    std::span<const Row>(generated::lp_normalization_stub::kRows),
     // ops.yaml:2481
+    std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
+    // ops.yaml:2517
+    std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
+    // ops.yaml:2555
+    std::span<const Row>(generated::lp_normalization_stub::kRows),
+    // ops.yaml:2580
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2502
+    // ops.yaml:2603
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2534
+    // ops.yaml:2635
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2565
+    // ops.yaml:2666
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2593
+    // ops.yaml:2694
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2614
+    // ops.yaml:2717
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2646
+    // ops.yaml:2749
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2672
+    // ops.yaml:2775
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2706
+    // ops.yaml:2809
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -3198,7 +3198,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3206,7 +3206,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3216,7 +3216,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3500,7 +3500,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3508,7 +3508,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3518,7 +3518,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3802,7 +3802,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3810,7 +3810,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3820,7 +3820,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -5178,7 +5178,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5186,14 +5186,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5203,7 +5203,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5212,7 +5212,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -5890,7 +5890,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 9 of the entry
+    // ops.yaml: BiasReluGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5898,14 +5898,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 10 of the entry
+    // ops.yaml: BiasReluGrad, line 13 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 11 of the entry
+    // ops.yaml: BiasReluGrad, line 14 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5915,7 +5915,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5924,7 +5924,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -7905,18 +7905,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 25 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7978,28 +7978,28 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 constexpr std::array<DimSpec, 0> kShape4 = {};
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 9 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 10 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 11 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 12 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -8007,7 +8007,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -8015,7 +8015,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape4,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 2,
@@ -8026,7 +8026,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8048,7 +8048,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8266,7 +8266,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8276,7 +8276,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8286,7 +8286,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8296,7 +8296,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8306,7 +8306,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8316,7 +8316,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8329,55 +8329,11 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 20,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 21,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 21,
-    },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8387,8 +8343,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8398,8 +8354,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8409,8 +8365,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8420,8 +8376,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8431,8 +8387,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8442,8 +8398,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8453,19 +8409,63 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes3,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 25,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 26,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 27,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_int32",
         .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 25,
+        .line_offset = 27,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8476,7 +8476,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 22 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8487,7 +8487,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8498,7 +8498,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8509,7 +8509,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8520,7 +8520,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,

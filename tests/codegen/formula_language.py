@@ -111,7 +111,9 @@ SYMBOLIC: Words = {
 
 
 def quotient_in_double(a: float, b: float) -> float:
-    return a / b if b else math.copysign(math.inf, a) if a else math.nan
+    if b:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
 
 
 def power_in_double(a: float, b: float) -> float:
@@ -119,6 +121,8 @@ def power_in_double(a: float, b: float) -> float:
         return math.pow(a, b)
     except ValueError:
         return math.inf if a == 0 else math.nan
+    except OverflowError:
+        return math.inf
 
 
 def log_in_double(x: float) -> float:
@@ -128,6 +132,29 @@ def log_in_double(x: float) -> float:
 def stable_sigmoid(x: float) -> float:
     power = math.exp(-abs(x))
     return (power if x < 0 else 1) / (1 + power)
+
+
+def as_in_c(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Without exceptions: NaN where there is no value, infinity where it is too large."""
+
+    def called(x: float) -> float:
+        try:
+            return function(x)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.copysign(math.inf, x) if function is math.sinh else math.inf
+
+    return called
+
+
+def quotient_of_root(x: float) -> float:
+    return math.nan if x < 0 or math.isnan(x) else 1 / math.sqrt(x) if x else math.inf
+
+
+def of_numbers(choose: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    """NaN where one of both is."""
+    return lambda a, b: a + b if math.isnan(a) or math.isnan(b) else choose(a, b)
 
 
 IN_DOUBLE: Words = {
@@ -140,17 +167,18 @@ IN_DOUBLE: Words = {
     "or": lambda *any_of: any(any_of),
     "not": lambda a: not a,
     "where": lambda c, a, b: a if c else b,
-    "min": min,
-    "max": max,
+    "min": of_numbers(min),
+    "max": of_numbers(max),
     "mul0": lambda a, b: a * b if a else 0.0,
     "div0": lambda a, b: quotient_in_double(a, b) if a else 0.0,
     "pow": power_in_double,
     "abs": abs,
-    "sign": lambda x: float((x > 0) - (x < 0)),
-    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sign": lambda x: x if math.isnan(x) else float((x > 0) - (x < 0)),
+    "rsqrt": quotient_of_root,
     "sigmoid": stable_sigmoid,
-    "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
-    **{name: getattr(math, name) for name in ("expm1", "log1p", *SAME_NAME)},
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
+    **{name: as_in_c(getattr(math, name)) for name in ("expm1", *SAME_NAME)},
+    "log1p": lambda x: -math.inf if x == -1 else as_in_c(math.log1p)(x),
     "log": log_in_double,
 }
 

@@ -36,6 +36,7 @@ def test_each_key_has_its_place() -> None:
         "attribute": vocabulary.ATTRIBUTE.all,
         "case": vocabulary.CASE.all,
         "revision": vocabulary.REVISION.all,
+        "seam": vocabulary.SEAM.all,
     }
     assert {name: sorted(form.order) for name, form in ORDERS.items()} == {n: sorted(keys) for n, keys in known.items()}
 

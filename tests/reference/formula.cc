@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <numbers>
 #include <stdexcept>
@@ -45,6 +46,14 @@ CountingNumber Pi(Arguments /*x*/) {
   return Constant(std::numbers::pi_v<Real>);
 }
 
+CountingNumber NotANumber(Arguments /*x*/) {
+  return Given(std::numeric_limits<Real>::quiet_NaN());
+}
+
+CountingNumber Infinite(Arguments /*x*/) {
+  return Given(std::numeric_limits<Real>::infinity());
+}
+
 // ---- By their names
 
 struct Entry {
@@ -54,49 +63,52 @@ struct Entry {
 };
 
 constexpr std::array kEntries = {
-    Entry{"add", &OfTwo<&operator+ >, true},
-    Entry{"subtract", &Difference, true},
-    Entry{"multiply", &OfTwo<&operator*>, true},
-    Entry{"divide", &OfTwo<&operator/ >},
-    Entry{"negate", &Negated, true},
-    Entry{"less", &OfTwo<&Less>, true},
-    Entry{"less_equal", &OfTwo<&LessEqual>, true},
-    Entry{"greater", &OfTwo<&Greater>, true},
-    Entry{"greater_equal", &OfTwo<&GreaterEqual>, true},
-    Entry{"equal", &OfTwo<&Equal>, true},
-    Entry{"not_equal", &OfTwo<&NotEqual>, true},
-    Entry{"and", &OfTwo<&And>, true},
-    Entry{"or", &OfTwo<&Or>, true},
-    Entry{"not", &OfOne<&Not>, true},
-    Entry{"where", &Selected, true},
-    Entry{"mul0", &OfTwo<&Mul0>, true},
-    Entry{"div0", &OfTwo<&Div0>},
-    Entry{"abs", &OfOne<&Abs>, true},
-    Entry{"sign", &OfOne<&Sign>, true},
-    Entry{"min", &OfTwo<&Min>, true},
-    Entry{"max", &OfTwo<&Max>, true},
-    Entry{"pow", &OfTwo<&Pow>},
-    Entry{"exp", &OfOne<&Exp>},
-    Entry{"expm1", &OfOne<&Expm1>},
-    Entry{"log", &OfOne<&Log>},
-    Entry{"log1p", &OfOne<&Log1p>},
-    Entry{"erf", &OfOne<&Erf>},
-    Entry{"erfc", &OfOne<&Erfc>},
-    Entry{"tanh", &OfOne<&Tanh>},
-    Entry{"sigmoid", &OfOne<&Sigmoid>},
-    Entry{"softplus", &OfOne<&Softplus>},
-    Entry{"sqrt", &OfOne<&Sqrt>},
-    Entry{"rsqrt", &OfOne<&Rsqrt>},
-    Entry{"sin", &OfOne<&Sin>},
-    Entry{"cos", &OfOne<&Cos>},
-    Entry{"tan", &OfOne<&Tan>},
-    Entry{"asin", &OfOne<&Asin>},
-    Entry{"acos", &OfOne<&Acos>},
-    Entry{"atan", &OfOne<&Atan>},
-    Entry{"sinh", &OfOne<&Sinh>},
-    Entry{"cosh", &OfOne<&Cosh>},
-    Entry{"pi", &Pi},
-};
+    Entry{"add", &OfTwo < &operator+>, true}, Entry{"subtract", &Difference, true},
+    Entry{"multiply", &OfTwo < &operator*>, true},
+    Entry{
+        "divide",
+        &OfTwo < &operator/> },
+        Entry{"negate", &Negated, true},
+        Entry{"less", &OfTwo<&Less>, true},
+        Entry{"less_equal", &OfTwo<&LessEqual>, true},
+        Entry{"greater", &OfTwo<&Greater>, true},
+        Entry{"greater_equal", &OfTwo<&GreaterEqual>, true},
+        Entry{"equal", &OfTwo<&Equal>, true},
+        Entry{"not_equal", &OfTwo<&NotEqual>, true},
+        Entry{"and", &OfTwo<&And>, true},
+        Entry{"or", &OfTwo<&Or>, true},
+        Entry{"not", &OfOne<&Not>, true},
+        Entry{"where", &Selected, true},
+        Entry{"mul0", &OfTwo<&Mul0>, true},
+        Entry{"div0", &OfTwo<&Div0>},
+        Entry{"abs", &OfOne<&Abs>, true},
+        Entry{"sign", &OfOne<&Sign>, true},
+        Entry{"min", &OfTwo<&Min>, true},
+        Entry{"max", &OfTwo<&Max>, true},
+        Entry{"pow", &OfTwo<&Pow>},
+        Entry{"exp", &OfOne<&Exp>},
+        Entry{"expm1", &OfOne<&Expm1>},
+        Entry{"log", &OfOne<&Log>},
+        Entry{"log1p", &OfOne<&Log1p>},
+        Entry{"erf", &OfOne<&Erf>},
+        Entry{"erfc", &OfOne<&Erfc>},
+        Entry{"tanh", &OfOne<&Tanh>},
+        Entry{"sigmoid", &OfOne<&Sigmoid>},
+        Entry{"softplus", &OfOne<&Softplus>},
+        Entry{"sqrt", &OfOne<&Sqrt>},
+        Entry{"rsqrt", &OfOne<&Rsqrt>},
+        Entry{"sin", &OfOne<&Sin>},
+        Entry{"cos", &OfOne<&Cos>},
+        Entry{"tan", &OfOne<&Tan>},
+        Entry{"asin", &OfOne<&Asin>},
+        Entry{"acos", &OfOne<&Acos>},
+        Entry{"atan", &OfOne<&Atan>},
+        Entry{"sinh", &OfOne<&Sinh>},
+        Entry{"cosh", &OfOne<&Cosh>},
+        Entry{"pi", &Pi},
+        Entry{"nan", &NotANumber},
+        Entry{"inf", &Infinite},
+    };
 
 Real AttributeAsReal(const Attributes& attributes, std::string_view name) {
   const AttributeValue& value = attributes.find(name)->second;
@@ -196,6 +208,23 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
     return !is_there ? Given(0) : Constant(AttributeAsReal(attributes, node.name));
   }
   return Given(of_input);
+}
+
+CountingNumber NumberOf(
+    std::span<const FormulaNode> nodes,
+    std::size_t node,
+    const Numbers& inputs,
+    const Attributes& attributes) {
+  const FormulaNode& formula = nodes[node];
+  if (const FormulaFunction function = PartOf(formula).function; function != nullptr) {
+    std::vector<CountingNumber> arguments;
+    for (const std::size_t argument : formula.arguments) {
+      arguments.push_back(NumberOf(nodes, argument, inputs, attributes));
+    }
+    return function(arguments);
+  }
+  const auto input = inputs.find(formula.name);
+  return LeafOf(formula, attributes, input == inputs.end() ? 0 : input->second);
 }
 
 double DrawNumber(Random& random) {

@@ -29,6 +29,7 @@ from . import (
     lists,
     names,
     operations,
+    seams,
     shapes,
     splits,
     types,
@@ -53,6 +54,7 @@ MODULES = (
     kernels,
     formulas,
     operations,
+    seams,
     history,
 )
 
