@@ -117,18 +117,19 @@ TEST(ChecksTest, SeamsFindWhatIsNotSaid) {
     subject.tests = &tests;
     const Case& problem = *tests.cases.front();
     const Seam seams[] = {
-        {.text = "X = 0",
-         .at = {{.tensor = "X", .node = 0}},
-         .gives = {{.tensor = "Y", .node = 0}}},
-        {.text = "X = 0",
-         .at = {{.tensor = "X", .node = 0}},
-         .gives = {{.tensor = "Y", .node = 1}}}};
+        {.text = "X = 0, total = 0",
+         .at = {{.tensor = "X", .node = 0}, {.tensor = "total", .node = 0}},
+         .gives = {{.tensor = "total", .node = 0}}},
+        {.text = "X = 0, total = 0",
+         .at = {{.tensor = "X", .node = 0}, {.tensor = "total", .node = 0}},
+         .gives = {{.tensor = "total", .node = 1}}}};
     tests.seams = std::span(seams).first(1);
     EXPECT_EQ(CheckSeams(subject, problem, "seed").failures, std::vector<std::string>());
     tests.seams = seams;
     const Report report = CheckSeams(subject, problem, "seed");
     ASSERT_EQ(report.failures.size(), 1);
-    EXPECT_TRUE(report.failures[0].starts_with("where X = 0: Y[")) << report.failures[0];
+    EXPECT_TRUE(report.failures[0].starts_with("where X = 0, total = 0: total["))
+        << report.failures[0];
   }
 }
 
