@@ -39,8 +39,8 @@ done
 """
 
 
-# In place of nvcc: whatever is no image, such as the question of its version, it answers itself. An image is of its source,
-# and of the formulas that are beside that.
+# In place of nvcc, which is asked for what is no image alone, such as its version. An image is of its source and of the
+# formulas that are beside that.
 NOTE_AND_COPY = """\
 for argument; do
   case "$argument" in *.cu) source="$argument" ;; --fatbin) makes_image=yes ;; esac
