@@ -39,6 +39,23 @@ done
 """
 
 
+# In place of nvcc, which is asked for what is no image alone, such as its version. An image is of its source and of the
+# formulas that are beside that.
+NOTE_AND_COPY = """\
+for argument; do
+  case "$argument" in *.cu) source="$argument" ;; --fatbin) makes_image=yes ;; esac
+  case "$before" in -o) image="$argument" ;; -MF) list="$argument" ;; esac
+  before="$argument"
+done
+if [ -z "$makes_image" ] || [ -z "$image" ]; then exec {nvcc} "$@"; fi
+echo "compile $source" >> {log}
+printf '%064d' 0 > "$image"
+header="${{source%.cu}}.h"
+[ -e "$header" ] || header=
+echo "$image: $source $header" > "$list"
+"""
+
+
 @dataclass(frozen=True)
 class BuildLog:
     """What one build did."""
@@ -58,12 +75,20 @@ class BuildTree:
         self.generated = self.folder / "generated"
         self._generator = generator
         self._log = root / "commands.log"
+        self._nvcc = root / "nvcc"
+        self._options: list[str] = []
         root.mkdir(parents=True, exist_ok=True)
         self._compiler_launcher = write_script(root / "compiler_launcher", NOTE_AND_PREPROCESS.format(log=self._log))
         self._python = write_script(
             root / "python",
             f'case " $* " in *" generate "*) echo generate >> {self._log} ;; esac\nexec {sys.executable} "$@"\n',
         )
+
+    def note_nvcc(self, nvcc: Path) -> None:
+        """Has the build use a compiler of kernels that makes none, and notes what it was given."""
+        body = NOTE_AND_COPY.format(log=self._log, nvcc=nvcc)
+        nvcc_option = f"-DCUDAToolkit_NVCC_EXECUTABLE={write_script(self._nvcc, body)}"
+        self._options = ["-DGRADSMITH_CUDA=ON", nvcc_option, "-DGRADSMITH_BUILD_TOOLS=OFF"]
 
     def configure(self, *options: str) -> None:
         configure(
@@ -72,6 +97,7 @@ class BuildTree:
             self._generator,
             f"-DCMAKE_CXX_COMPILER_LAUNCHER={self._compiler_launcher}",
             f"-DPython3_EXECUTABLE={self._python}",
+            *self._options,
             *options,
         )
 

@@ -54,6 +54,21 @@ def test_no_page_is_wider_than_its_window(html: Path, chromium: browser.Browser,
         assert (red + green + blue < 200) == is_dark, page
 
 
+def test_no_page_complains(html: Path, chromium: browser.Browser) -> None:
+    """Of all pages, at one width: no error or warning on the console, and something is shown."""
+    chromium.look(WIDE, is_dark=False)
+    pages = sorted(page for page in html.rglob("*.html") if "_static" not in page.parts)
+    assert len(pages) > 180
+    complaints = {}
+    for page in pages:
+        chromium.open(page)
+        is_empty = chromium.value("document.body.innerText.trim() === ''")
+        if chromium.complaints or is_empty:
+            complaints[str(page.relative_to(html))] = [*chromium.complaints, *(["it is empty"] if is_empty else [])]
+            chromium.complaints.clear()
+    assert complaints == {}
+
+
 def test_formulas_are_typeset(html: Path, chromium: browser.Browser) -> None:
     chromium.look(WIDE, is_dark=False)
     chromium.open(html / "generated/docs/HardSwishGrad.html")
