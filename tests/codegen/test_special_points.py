@@ -69,7 +69,13 @@ OF_TWO: dict[str, tuple[Callable[[Point], bool], str]] = {
 }
 
 
-def far(x: float) -> mpmath.mpf:
+# Beyond these numbers the slope is that of a bound to all digits, which take seconds.
+BOUNDED = {"FastGeluGrad": 1e6}
+
+
+def far(x: float, name: str) -> mpmath.mpf:
+    if abs(x) > BOUNDED.get(name, INF):
+        return mpmath.mpf(math.copysign(BOUNDED[name], x))
     return mpmath.sign(x) * FAR if math.isinf(x) else mpmath.mpf(x)
 
 
@@ -77,7 +83,7 @@ def slope(name: str, output: str, at: Point) -> float | None:
     """What the derivative comes to, times dY; None where it is no real number."""
     peer = derivatives(name)
     with mpmath.workdps(900):
-        values = [far(at[key]) for key in peer.inputs]
+        values = [far(at[key], name) for key in peer.inputs]
         try:
             forward, found = peer.function(*values), peer.slopes[output](*values)
             is_real = not isinstance(found, mpmath.mpc) and not isinstance(forward, mpmath.mpc)
