@@ -27,15 +27,15 @@ JOBS = str(len(os.sched_getaffinity(0)))
 SOURCES = ("CMakeLists.txt", "LICENSE", "cmake", "codegen", "generated", "ops.yaml", "runtime", "templates")
 
 
-# In place of a compiler: -E overrides -c, and leaves the list of the headers that were read. An empty file is an object
-# to ar.
+# In place of a compiler: -E overrides -c, and leaves the list of the headers that were read, for which no macro need be
+# replaced in the text. An empty file is an object to ar.
 NOTE_AND_PREPROCESS = """\
 for argument; do
   case "$argument" in *.cc) echo "compile $argument" >> {log} ;; esac
   if [ "$before" = -o ]; then object="$argument"; fi
   before="$argument"
 done
-"$@" -E && : > "$object"
+"$@" -E -fdirectives-only && : > "$object"
 """
 
 
