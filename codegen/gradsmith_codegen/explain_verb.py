@@ -24,7 +24,7 @@ from .verbs import (
 )
 
 if TYPE_CHECKING:
-    from .explanation import Argument, Attribute, Explanation, Row
+    from .explanation import Argument, Attribute, Explanation, Row, Seam
     from .plan import OpPlan, Plan
 
 _PATTERN = re.compile(r'#include "patterns/(channels|map|rows|windows)\w*\.h"')
@@ -65,7 +65,7 @@ def _explain(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps(found.data(), indent=2))
     else:
-        print("\n".join(_words(found)))
+        print("\n".join(words_of(found)))
     return OK
 
 
@@ -103,7 +103,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 # Words
 
 
-def _words(of: Explanation) -> Iterator[str]:
+def words_of(of: Explanation) -> Iterator[str]:
     """Lines of text."""
     yield f"{of.op}: {of.doc}"
     relation = [f"the gradient of {of.gradient_of}"] if of.gradient_of else []
@@ -112,6 +112,7 @@ def _words(of: Explanation) -> Iterator[str]:
     yield from _indented([version, f"#include <{of.header}>", *relation])
     yield from _section("Versions", [f"{one.version}: {one.change}" for one in of.history])
     yield from _section("Formulas", [f"{name} = {text}" for name, text in of.formulas.items()])
+    yield from _section("Seams", map(_seam, of.seams))
     yield from _section("Inputs", map(_argument, of.inputs))
     yield from _section("Outputs", map(_argument, of.outputs))
     yield from _section("Dims", [_joined(one.name, one.how_many, one.rule, one.doc) for one in of.dims])
@@ -153,6 +154,14 @@ def _attribute(of: Attribute) -> str:
 def _row(of: Row) -> str:
     types = ", ".join([f"{name} = {one}" for name, one in of.types.items()])
     return f"{of.name}: {types}; a call moves at least {of.bytes} bytes ({of.declared_at})"
+
+
+def _seam(of: Seam) -> str:
+    return f"where {_equations(of.at)}: {_equations(of.gives)}"
+
+
+def _equations(of: Mapping[str, str]) -> str:
+    return ", ".join([f"{name} = {text}" for name, text in of.items()])
 
 
 def _point(of: Mapping[str, str]) -> str:

@@ -73,6 +73,14 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class Seam:
+    """Expressions by inputs, and by outputs."""
+
+    at: dict[str, str]
+    gives: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Phase:
     """A sweep over a row that ends in reductions."""
 
@@ -102,6 +110,7 @@ class Explanation:
     history: list[Revision]  # of versions, the first first; none where the schema does not say
     kernel: str  # empty where there are formulas
     formulas: dict[str, str]
+    seams: list[Seam]
     gradient_of: str
     gradients: list[str]
     inputs: list[Argument]
@@ -139,6 +148,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         history=[Revision(each.version, plain(each.change)) for each in one.history],
         kernel=one.kernel,
         formulas={formula.name: plain(formula.text) for formula in one.formulas},
+        seams=[Seam(*map(_expressions, (each.places, each.gives))) for each in one.seams],
         gradient_of=one.gradient_of,
         gradients=[gradient.name for gradient in plan.gradients_of(op)],
         inputs=[_argument(tensor, words.input_shape, words.input_remarks) for tensor in one.inputs],
@@ -196,6 +206,10 @@ def _attribute(attribute: model.Attribute) -> Attribute:
         words.attribute_entries(attribute),
         plain(attribute.doc),
     )
+
+
+def _expressions(formulas: Sequence[model.Formula]) -> dict[str, str]:
+    return {formula.name: plain(formula.text) for formula in formulas}
 
 
 def _types(row: model.Row) -> dict[str, str]:

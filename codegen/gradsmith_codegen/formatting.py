@@ -42,6 +42,7 @@ _ATTRIBUTE = Form(
 )
 _CASE = Form(("name", "layout"))
 _REVISION = Form(("version", "change"))
+_SEAM = Form(("at", "gives"))
 _SPECIAL_VALUE = Form(("what", "test"))
 
 
@@ -50,11 +51,13 @@ def _named(each: Form) -> Form:
 
 
 _OP = Form(
-    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "special_values",
-     "repeatable", "backends", "inputs", "outputs", "dims", "attributes", "rows", "cases", "operations"),
+    ("name", "doc", "gradient_of", "since_version", "history", "kernel", "formulas", "seams",
+     "special_values", "repeatable", "backends", "inputs", "outputs", "dims", "attributes", "rows", "cases",
+     "operations"),
     is_block=True,
     keys={
         "formulas": _named(_LEAF),
+        "seams": Form(is_block=True, each=_SEAM),
         "inputs": _named(_TENSOR),
         "outputs": _named(_TENSOR),
         "dims": _named(_SYMBOL),
@@ -74,7 +77,7 @@ _SCHEMA = Form(
     },
 )
 ORDERS = {"schema": _SCHEMA, "operator": _OP, "tensor": _TENSOR, "symbol": _SYMBOL, "attribute": _ATTRIBUTE,
-          "case": _CASE, "revision": _REVISION, "special value": _SPECIAL_VALUE}  # fmt: skip
+          "case": _CASE, "revision": _REVISION, "seam": _SEAM, "special value": _SPECIAL_VALUE}  # fmt: skip
 
 
 def formatted(source: Source) -> str:

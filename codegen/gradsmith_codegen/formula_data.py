@@ -26,8 +26,9 @@ from .formula_tree import (
     Reduce,
     Tree,
 )
-from .model import Attribute, AttributeKind, Op, Symbol, Tensor
+from .model import Attribute, AttributeKind, Formula, Op, Symbol, Tensor
 from .shapes import Condition, Dim
+from .text import Text
 
 EXACT = 0.5  # of attributes that are no short binary numbers, so that integers give exact results
 
@@ -183,6 +184,41 @@ def named(op: Op, forward: Op | None, names: tuple[str, ...]) -> NamedFormulaDat
         data.domain = [node for _, node in _graph_outputs(forward, numbers)]
     data.nodes = list(numbers)
     return data
+
+
+@dataclass(frozen=True, slots=True)
+class SeamNodes:
+    """A seam in words, and the nodes of its values by tensors."""
+
+    text: Text
+    at: list[tuple[str, int]]
+    gives: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SeamData:
+    nodes: list[DataNode]
+    seams: list[SeamNodes]
+
+
+def of_seams(op: Op) -> SeamData:
+    """What generated tests know of the places at which formulas have seams."""
+    numbers: dict[DataNode, int] = {}
+    writer = _Writer(numbers, {}, op)
+    seams = [
+        SeamNodes(
+            _equations(seam.places),
+            [(one.name, writer.node(one.tree)) for one in seam.places],
+            [(one.name, writer.node(one.tree)) for one in seam.gives],
+        )
+        for seam in op.seams
+    ]
+    return SeamData(list(numbers), seams)
+
+
+def _equations(formulas: tuple[Formula, ...]) -> Text:
+    parts = [part for one in formulas for part in (", ", one.name, " = ", one.text)]
+    return Text(*parts[1:])
 
 
 def _entry(dim: Dim, seconds: set[str]) -> str:

@@ -16,7 +16,7 @@ from . import (
 )
 from .argument_plan import ArgumentPlan
 from .formula_conditions import SpreadInput
-from .formula_data import FormulaData, NamedFormulaData
+from .formula_data import FormulaData, NamedFormulaData, SeamData
 from .formula_kernels import FunctorNames, KernelMacro
 from .formula_rows_cpp import Functor
 from .formula_splits import SplitDim, split_dims
@@ -282,6 +282,10 @@ class FormulaPlan(ArgumentPlan):
     def oracle(self) -> FormulaData:
         """What the tests' oracle is made of where there are formulas."""
         return formula_data.of(self.op, self.forward)
+
+    @cached_property
+    def seam_data(self) -> SeamData:
+        return formula_data.of_seams(self.op)
 
     @cached_property
     def named_oracle(self) -> NamedFormulaData:

@@ -31,6 +31,7 @@ _INTEGER: Json = {"type": "integer", "minimum": scalars.INT64_MIN, "maximum": sc
 _INTEGERS: Json = {"type": "array", "items": _INTEGER}
 _NUMBERS: Json = {"type": "array", "items": _NUMBER}
 _EXPRESSION: Json = {"type": ["string", "number"], "minLength": 1}
+_EXPRESSIONS: Json = {"type": "object", "minProperties": 1, "additionalProperties": _EXPRESSION}
 _VERSION: Json = {"type": "integer", "minimum": 1, "maximum": _LARGEST_VERSION}
 
 
@@ -230,6 +231,21 @@ _OP_VALUES: dict[str, Json] = {
                     "change": _told("What it brought, in a line.", _DOC | {}),
                 },
                 "required": list(vocabulary.REVISION.required),
+                "additionalProperties": False,
+            },
+            1,
+        ),
+    ),
+    "seams": _told(
+        "Places where formulas choose between sides, and what they give there.",
+        _list(
+            {
+                "type": "object",
+                "properties": {
+                    "at": _told("The inputs' elements there.", _EXPRESSIONS),
+                    "gives": _told("The outputs' elements, or of a sum each term.", _EXPRESSIONS),
+                },
+                "required": list(vocabulary.SEAM.required),
                 "additionalProperties": False,
             },
             1,

@@ -250,6 +250,16 @@ class Formula(Located):
 
 
 @dataclass(frozen=True, slots=True)
+class Seam(Located):
+    """A place where a formula chooses between sides, or gives other than its functions would, and what it
+    gives there. Where all elements of the inputs are so, the outputs' are; a sum is one of such terms."""
+
+    places: tuple[Formula, ...]  # by inputs, in numbers, attributes and the inputs that are not among them
+    gives: tuple[Formula, ...]  # by outputs, in inputs and attributes
+    origin: Origin = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Revision(Located):
     """A version of an operator, and what it brought that calls of those before it need not know."""
 
@@ -286,6 +296,7 @@ class Op(Located):
     repeatable: tuple[tuple[Backend, Repeatable], ...] = ()  # as the entry says
     formulas: tuple[Formula, ...] = ()  # in the order in which they are computed
     operations: Formula | None = None  # how many operations of arithmetic a call makes
+    seams: tuple[Seam, ...] = ()
     history: tuple[Revision, ...] = ()  # the versions that there were, from the first on; none where untold
     special_values: tuple[SpecialValue, ...] = ()  # what formulas alone do not show
     # What the kernel's header says of it, by constant (kShapes, ...); filled in by the checks, which compare.
@@ -379,7 +390,7 @@ class Op(Located):
         return Op(
             self.name, self.doc, self.origin, self.line, self.kernel, self.backends, self.inputs,
             self.outputs, self.symbols, self.attributes, self.rows, cases, self.gradient_of,
-            self.since_version, self.repeatable, self.formulas, self.operations, self.history,
+            self.since_version, self.repeatable, self.formulas, self.operations, self.seams, self.history,
             self.special_values, kernel_says, runs_anywhere,
         )  # fmt: skip
 

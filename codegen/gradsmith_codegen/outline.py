@@ -39,6 +39,7 @@ _SYMBOL = Form("a symbol", Mapping, {"length": _ANY, "length_if": _ANY}, _TEXT)
 _ATTRIBUTE = Form("an attribute", Mapping, {"default": _ANY, "choices": _WORDS}, _TEXT)
 _ROW = Form("a row", Mapping, each=_TEXT)
 _CASE = Form("a case", Mapping, {"name": _TEXT, "layout": _TEXT}, _ANY)
+_VALUES = Form(kind=Mapping, each=_TEXT)
 _OP = Form(
     "an operator",
     Mapping,
@@ -49,6 +50,7 @@ _OP = Form(
         "attributes": Form("attributes", Mapping, each=_ATTRIBUTE),
         "formulas": Form("formulas", Mapping, each=_TEXT),
         "rows": Form("rows", Mapping, each=_ROW),
+        "seams": Form("seams", Sequence, each=Form("a seam", Mapping, each=_VALUES)),
         "cases": Form("cases", Sequence, each=_CASE),
         "backends": _WORDS,
         "history": Form("a history", Sequence, each=Form("a change of a history", Mapping, each=_TEXT)),

@@ -20,6 +20,7 @@ from .model import (
     Repeatable,
     Revision,
     Row,
+    Seam,
     SpecialValue,
     Symbol,
     Tensor,
@@ -101,6 +102,33 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
             for key, value in entries.values()
         ]
         return tuple([formula for formula in found if formula])
+
+    def seams(self, node: Node, owner: str) -> tuple[Seam, ...]:
+        return self.once("seams", node, self._read_seams, owner)
+
+    def _read_seams(self, node: Node, owner: str) -> tuple[Seam, ...]:
+        items = self.items(node, f"'seams' of {owner}", "a list of places and what each gives")
+        return self._each(items, node, owner, "seam", self._seam)
+
+    def _seam(self, node: Node, owner: str) -> Seam | None:
+        before = self.fault_count
+        entries = self.entries(node, "a seam")
+        origin = Nameless(node, entries)
+        if self.fault_count == before:
+            self.known_keys(entries, f"a seam of {owner}", origin, vocabulary.SEAM)
+        parse = partial(formula_parser.parse, dims=())
+        found: dict[str, tuple[Formula, ...]] = {}
+        for part in vocabulary.SEAM.all if self.fault_count == before else ():
+            values = self.entries(entries[part][1], f"'{part}' of a seam")
+            if not values and self.fault_count == before:
+                noun = "input" if part == "at" else "output"
+                self.report(faults.nothing_there(entries[part][1].span, "a seam", noun))
+            expressions = [
+                self._expression(value, f"'{key.value}' of a seam", parse, key.value, Entry(key, {}))
+                for key, value in values.values()
+            ]
+            found[part] = tuple([one for one in expressions if one])
+        return Seam(found["at"], found["gives"], origin) if self.fault_count == before else None
 
     def operations(self, node: Node, owner: str) -> Formula | None:
         parse = formula_parser.parse_count

@@ -247,6 +247,7 @@ class _OpReader:
                 attributes=attributes,
             ),
             operations=part("operations", reader.operations, None),
+            seams=part("seams", reader.seams, ()),
             since_version=part("since_version", reader.since_version, 0),
             history=part("history", reader.history, ()),
             special_values=part("special_values", reader.special_values, ()),

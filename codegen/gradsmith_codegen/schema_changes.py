@@ -89,7 +89,7 @@ def _of_op(old: Op, new: Op, renamed: Mapping[str, str]) -> list[Change]:
     _compare_repeatable(old, new, found)
     _compare_cases(old.cases, new.cases, new.at("cases").line, found)
     _compare_what_computes(old, new, renamed_arguments, found)
-    for key in ("doc", "history", "special_values"):
+    for key in ("doc", "history", "seams", "special_values"):
         if getattr(old, key) != getattr(new, key):
             found.compatible(f"{key} changed", new.at(key).line)
     return found.changes

@@ -36,11 +36,11 @@ SHARED_PARTS = Keys(("schema_version", "shared"), ("domain", "since_version", "i
 _OP_BEGIN, _OP_END = ("name", "doc"), ("backends", "inputs", "outputs", "rows", "cases")
 _OF_SOME_OPS = (
     *("since_version", "history", "repeatable", "special_values", "operations"),
-    *("gradient_of", "dims", "attributes"),
+    *("gradient_of", "dims", "attributes", "seams"),
 )
 OP = Keys((*_OP_BEGIN, "kernel", *_OP_END), ("formulas", *_OF_SOME_OPS))
 OP_WITH_FORMULAS = Keys((*_OP_BEGIN, "formulas", *_OP_END), ("kernel", *_OF_SOME_OPS))
-PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes")
+PARTS_OF_OP = ("formulas", "backends", "inputs", "outputs", "rows", "cases", "dims", "attributes", "seams")
 _TENSOR = ("list", "shape", "like", "optional", "gradient_of", "doc")
 INPUT = Keys(("type",), (*_TENSOR, "shape_only", "shape_of", "may_be_on_host", "outside"))
 OUTPUT = Keys(("type",), (*_TENSOR, "in_place_of"))
@@ -51,6 +51,7 @@ CASE = Keys(("name",), ("layout",))  # besides the names of tensors and attribut
 
 REVISION = Keys(("version", "change"))
 SPECIAL_VALUE = Keys(("what", "test"))
+SEAM = Keys(("at", "gives"))
 
 # The keys that only some types of attributes have.
 ATTRIBUTE_KIND_KEYS = {

@@ -93,1018 +93,1018 @@ constinit const std::int32_t kEntryLine = 343;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::leaky_relu_grad_stub
 
-// ops.yaml:360
+// ops.yaml:363
 namespace generated::prelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 360;
+constinit const std::int32_t kEntryLine = 363;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_stub
 
-// ops.yaml:384
+// ops.yaml:387
 namespace generated::prelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 384;
+constinit const std::int32_t kEntryLine = 387;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::prelu_grad_stub
 
-// ops.yaml:404
+// ops.yaml:410
 namespace generated::relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 404;
+constinit const std::int32_t kEntryLine = 410;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_stub
 
-// ops.yaml:421
+// ops.yaml:427
 namespace generated::relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 421;
+constinit const std::int32_t kEntryLine = 427;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::relu_grad_stub
 
-// ops.yaml:436
+// ops.yaml:445
 namespace generated::tanh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 436;
+constinit const std::int32_t kEntryLine = 445;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_stub
 
-// ops.yaml:447
+// ops.yaml:456
 namespace generated::tanh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 447;
+constinit const std::int32_t kEntryLine = 456;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tanh_grad_stub
 
-// ops.yaml:464
+// ops.yaml:473
 namespace generated::elu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 464;
+constinit const std::int32_t kEntryLine = 473;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_stub
 
-// ops.yaml:477
+// ops.yaml:486
 namespace generated::elu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 477;
+constinit const std::int32_t kEntryLine = 486;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::elu_grad_stub
 
-// ops.yaml:490
-namespace generated::softplus_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 490;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softplus_stub
-
 // ops.yaml:501
-namespace generated::softplus_grad_stub {
+namespace generated::softplus_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 501;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::softplus_stub
+
+// ops.yaml:512
+namespace generated::softplus_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 512;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::softplus_grad_stub
 
-// ops.yaml:513
+// ops.yaml:524
 namespace generated::hard_sigmoid_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 513;
+constinit const std::int32_t kEntryLine = 524;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_stub
 
-// ops.yaml:527
+// ops.yaml:538
 namespace generated::hard_sigmoid_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 527;
+constinit const std::int32_t kEntryLine = 538;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_sigmoid_grad_stub
 
-// ops.yaml:541
+// ops.yaml:556
 namespace generated::hard_swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 541;
+constinit const std::int32_t kEntryLine = 556;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_stub
 
-// ops.yaml:552
+// ops.yaml:567
 namespace generated::hard_swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 552;
+constinit const std::int32_t kEntryLine = 567;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::hard_swish_grad_stub
 
-// ops.yaml:565
+// ops.yaml:584
 namespace generated::swish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 565;
+constinit const std::int32_t kEntryLine = 584;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_stub
 
-// ops.yaml:578
+// ops.yaml:597
 namespace generated::swish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 578;
+constinit const std::int32_t kEntryLine = 597;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:592
+// ops.yaml:611
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 592;
+constinit const std::int32_t kEntryLine = 611;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:603
+// ops.yaml:622
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 603;
+constinit const std::int32_t kEntryLine = 622;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:617
+// ops.yaml:636
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 617;
+constinit const std::int32_t kEntryLine = 636;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:628
+// ops.yaml:647
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 628;
+constinit const std::int32_t kEntryLine = 647;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:642
+// ops.yaml:661
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 642;
+constinit const std::int32_t kEntryLine = 661;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:659
+// ops.yaml:678
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 659;
+constinit const std::int32_t kEntryLine = 678;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:672
+// ops.yaml:695
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 672;
+constinit const std::int32_t kEntryLine = 695;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:685
+// ops.yaml:708
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 685;
+constinit const std::int32_t kEntryLine = 708;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:698
+// ops.yaml:723
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 698;
+constinit const std::int32_t kEntryLine = 723;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:712
+// ops.yaml:737
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 712;
+constinit const std::int32_t kEntryLine = 737;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:725
+// ops.yaml:752
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 725;
+constinit const std::int32_t kEntryLine = 752;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:738
+// ops.yaml:768
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 738;
+constinit const std::int32_t kEntryLine = 768;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:751
+// ops.yaml:784
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 751;
+constinit const std::int32_t kEntryLine = 784;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:762
+// ops.yaml:795
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 762;
+constinit const std::int32_t kEntryLine = 795;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:774
+// ops.yaml:807
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 774;
+constinit const std::int32_t kEntryLine = 807;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:787
+// ops.yaml:820
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 787;
+constinit const std::int32_t kEntryLine = 820;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:801
+// ops.yaml:834
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 801;
+constinit const std::int32_t kEntryLine = 834;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:812
+// ops.yaml:845
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 812;
+constinit const std::int32_t kEntryLine = 845;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:825
+// ops.yaml:858
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 825;
+constinit const std::int32_t kEntryLine = 858;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:836
+// ops.yaml:869
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 836;
+constinit const std::int32_t kEntryLine = 869;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:848
+// ops.yaml:881
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 848;
+constinit const std::int32_t kEntryLine = 881;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:859
+// ops.yaml:892
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 859;
+constinit const std::int32_t kEntryLine = 892;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:871
+// ops.yaml:904
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 871;
+constinit const std::int32_t kEntryLine = 904;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:882
+// ops.yaml:915
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 882;
+constinit const std::int32_t kEntryLine = 915;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:894
+// ops.yaml:929
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 894;
+constinit const std::int32_t kEntryLine = 929;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:905
-namespace generated::sqrt_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 905;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::sqrt_grad_stub
-
-// ops.yaml:917
-namespace generated::reciprocal_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 917;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reciprocal_stub
-
-// ops.yaml:928
-namespace generated::reciprocal_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 928;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reciprocal_grad_stub
-
 // ops.yaml:940
-namespace generated::abs_stub {
+namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 940;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::sqrt_grad_stub
+
+// ops.yaml:954
+namespace generated::reciprocal_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 954;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_stub
+
+// ops.yaml:965
+namespace generated::reciprocal_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 965;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reciprocal_grad_stub
+
+// ops.yaml:979
+namespace generated::abs_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 979;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:951
+// ops.yaml:990
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 951;
+constinit const std::int32_t kEntryLine = 990;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:963
+// ops.yaml:1004
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 963;
+constinit const std::int32_t kEntryLine = 1004;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:974
+// ops.yaml:1015
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 974;
+constinit const std::int32_t kEntryLine = 1015;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:986
+// ops.yaml:1027
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 986;
+constinit const std::int32_t kEntryLine = 1027;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:997
+// ops.yaml:1038
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 997;
+constinit const std::int32_t kEntryLine = 1038;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:1009
+// ops.yaml:1050
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1009;
+constinit const std::int32_t kEntryLine = 1050;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:1020
+// ops.yaml:1061
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1020;
+constinit const std::int32_t kEntryLine = 1061;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1032
+// ops.yaml:1073
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1032;
+constinit const std::int32_t kEntryLine = 1073;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1042
+// ops.yaml:1083
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1042;
+constinit const std::int32_t kEntryLine = 1083;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1053
+// ops.yaml:1094
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1053;
+constinit const std::int32_t kEntryLine = 1094;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1063
+// ops.yaml:1104
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1063;
+constinit const std::int32_t kEntryLine = 1104;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1074
+// ops.yaml:1118
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1074;
+constinit const std::int32_t kEntryLine = 1118;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1084
+// ops.yaml:1128
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1084;
+constinit const std::int32_t kEntryLine = 1128;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1095
+// ops.yaml:1142
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1095;
+constinit const std::int32_t kEntryLine = 1142;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1105
+// ops.yaml:1152
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1105;
+constinit const std::int32_t kEntryLine = 1152;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1116
+// ops.yaml:1163
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1116;
+constinit const std::int32_t kEntryLine = 1163;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1126
+// ops.yaml:1173
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1126;
+constinit const std::int32_t kEntryLine = 1173;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1137
+// ops.yaml:1184
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1137;
+constinit const std::int32_t kEntryLine = 1184;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1147
+// ops.yaml:1194
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1147;
+constinit const std::int32_t kEntryLine = 1194;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1158
+// ops.yaml:1205
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1158;
+constinit const std::int32_t kEntryLine = 1205;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1168
+// ops.yaml:1215
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1168;
+constinit const std::int32_t kEntryLine = 1215;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1181
+// ops.yaml:1230
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1181;
+constinit const std::int32_t kEntryLine = 1230;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1204
+// ops.yaml:1253
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1204;
+constinit const std::int32_t kEntryLine = 1253;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1222
+// ops.yaml:1271
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1222;
+constinit const std::int32_t kEntryLine = 1271;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1234
-namespace generated::sub_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1234;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::sub_grad_stub
-
-// ops.yaml:1247
-namespace generated::mul_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1247;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_stub
-
-// ops.yaml:1257
-namespace generated::mul_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1257;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::mul_grad_stub
-
-// ops.yaml:1273
-namespace generated::div_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1273;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::div_stub
-
 // ops.yaml:1283
-namespace generated::div_grad_stub {
+namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1283;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::sub_grad_stub
+
+// ops.yaml:1296
+namespace generated::mul_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1296;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_stub
+
+// ops.yaml:1306
+namespace generated::mul_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1306;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::mul_grad_stub
+
+// ops.yaml:1322
+namespace generated::div_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1322;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::div_stub
+
+// ops.yaml:1332
+namespace generated::div_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1332;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1297
+// ops.yaml:1349
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1297;
+constinit const std::int32_t kEntryLine = 1349;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1307
+// ops.yaml:1362
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1307;
+constinit const std::int32_t kEntryLine = 1362;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1321
+// ops.yaml:1380
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1321;
+constinit const std::int32_t kEntryLine = 1380;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1331
+// ops.yaml:1393
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1331;
+constinit const std::int32_t kEntryLine = 1393;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1345
+// ops.yaml:1411
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1345;
+constinit const std::int32_t kEntryLine = 1411;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1355
+// ops.yaml:1423
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1355;
+constinit const std::int32_t kEntryLine = 1423;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1368
+// ops.yaml:1443
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1368;
+constinit const std::int32_t kEntryLine = 1443;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1390
+// ops.yaml:1465
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1390;
+constinit const std::int32_t kEntryLine = 1465;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1409
+// ops.yaml:1484
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1409;
+constinit const std::int32_t kEntryLine = 1484;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1429
+// ops.yaml:1504
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1429;
+constinit const std::int32_t kEntryLine = 1504;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1451
+// ops.yaml:1529
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1451;
+constinit const std::int32_t kEntryLine = 1529;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1463
+// ops.yaml:1541
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1463;
+constinit const std::int32_t kEntryLine = 1541;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1480
+// ops.yaml:1558
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1480;
+constinit const std::int32_t kEntryLine = 1558;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1492
+// ops.yaml:1570
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1492;
+constinit const std::int32_t kEntryLine = 1570;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1511
+// ops.yaml:1589
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1511;
+constinit const std::int32_t kEntryLine = 1589;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1523
+// ops.yaml:1601
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1523;
+constinit const std::int32_t kEntryLine = 1601;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1540
+// ops.yaml:1618
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1540;
+constinit const std::int32_t kEntryLine = 1618;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1557
+// ops.yaml:1635
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1557;
+constinit const std::int32_t kEntryLine = 1635;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1575
+// ops.yaml:1653
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1575;
+constinit const std::int32_t kEntryLine = 1653;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1586
+// ops.yaml:1664
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1586;
+constinit const std::int32_t kEntryLine = 1664;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1599
+// ops.yaml:1680
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1599;
+constinit const std::int32_t kEntryLine = 1680;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1610
+// ops.yaml:1691
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1610;
+constinit const std::int32_t kEntryLine = 1691;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1624
+// ops.yaml:1705
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1624;
+constinit const std::int32_t kEntryLine = 1705;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1636
+// ops.yaml:1717
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1636;
+constinit const std::int32_t kEntryLine = 1717;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1651
+// ops.yaml:1732
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1651;
+constinit const std::int32_t kEntryLine = 1732;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1667
+// ops.yaml:1748
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1667;
+constinit const std::int32_t kEntryLine = 1748;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1687
+// ops.yaml:1768
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1687;
+constinit const std::int32_t kEntryLine = 1768;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1702
+// ops.yaml:1783
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1702;
+constinit const std::int32_t kEntryLine = 1783;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1723
+// ops.yaml:1804
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1723;
+constinit const std::int32_t kEntryLine = 1804;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1751
+// ops.yaml:1832
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1751;
+constinit const std::int32_t kEntryLine = 1832;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1789
+// ops.yaml:1870
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1789;
+constinit const std::int32_t kEntryLine = 1870;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1811
+// ops.yaml:1892
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1811;
+constinit const std::int32_t kEntryLine = 1892;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1848
+// ops.yaml:1929
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1848;
+constinit const std::int32_t kEntryLine = 1929;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1883
+// ops.yaml:1964
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1883;
+constinit const std::int32_t kEntryLine = 1964;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1901
+// ops.yaml:1982
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1901;
+constinit const std::int32_t kEntryLine = 1982;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:1927
+// ops.yaml:2008
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1927;
+constinit const std::int32_t kEntryLine = 2008;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:1945
+// ops.yaml:2026
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1945;
+constinit const std::int32_t kEntryLine = 2026;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:1961
+// ops.yaml:2042
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1961;
+constinit const std::int32_t kEntryLine = 2042;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:1978
+// ops.yaml:2059
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1978;
+constinit const std::int32_t kEntryLine = 2059;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:2014
+// ops.yaml:2095
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2014;
+constinit const std::int32_t kEntryLine = 2095;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:2047
+// ops.yaml:2128
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2047;
+constinit const std::int32_t kEntryLine = 2128;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2064
+// ops.yaml:2145
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2064;
+constinit const std::int32_t kEntryLine = 2145;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2081
+// ops.yaml:2162
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2081;
+constinit const std::int32_t kEntryLine = 2162;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2125
+// ops.yaml:2206
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2125;
+constinit const std::int32_t kEntryLine = 2206;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2154
+// ops.yaml:2235
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2154;
+constinit const std::int32_t kEntryLine = 2235;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2175
+// ops.yaml:2256
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2175;
+constinit const std::int32_t kEntryLine = 2256;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2201
+// ops.yaml:2282
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2201;
+constinit const std::int32_t kEntryLine = 2282;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2224
+// ops.yaml:2305
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2224;
+constinit const std::int32_t kEntryLine = 2305;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2239
+// ops.yaml:2320
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2239;
+constinit const std::int32_t kEntryLine = 2320;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2253
-namespace generated::reduce_mean_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2253;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_mean_grad_stub
-
-// ops.yaml:2266
-namespace generated::reduce_l1_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2266;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_stub
-
-// ops.yaml:2278
-namespace generated::reduce_l1_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2278;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l1_grad_stub
-
-// ops.yaml:2292
-namespace generated::reduce_l2_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2292;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_stub
-
-// ops.yaml:2304
-namespace generated::reduce_l2_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2304;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_l2_grad_stub
-
-// ops.yaml:2319
-namespace generated::reduce_log_sum_exp_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2319;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::reduce_log_sum_exp_stub
-
 // ops.yaml:2334
-namespace generated::reduce_log_sum_exp_grad_stub {
+namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2334;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_mean_grad_stub
+
+// ops.yaml:2347
+namespace generated::reduce_l1_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2347;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_stub
+
+// ops.yaml:2359
+namespace generated::reduce_l1_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2359;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l1_grad_stub
+
+// ops.yaml:2375
+namespace generated::reduce_l2_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2375;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_stub
+
+// ops.yaml:2387
+namespace generated::reduce_l2_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2387;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_l2_grad_stub
+
+// ops.yaml:2404
+namespace generated::reduce_log_sum_exp_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2404;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::reduce_log_sum_exp_stub
+
+// ops.yaml:2419
+namespace generated::reduce_log_sum_exp_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2419;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2346
+// ops.yaml:2433
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2346;
+constinit const std::int32_t kEntryLine = 2433;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2391
+// ops.yaml:2480
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2391;
+constinit const std::int32_t kEntryLine = 2480;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2416
+// ops.yaml:2507
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2416;
+constinit const std::int32_t kEntryLine = 2507;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2462
+// ops.yaml:2555
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2462;
+constinit const std::int32_t kEntryLine = 2555;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2498
+// ops.yaml:2593
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2498;
+constinit const std::int32_t kEntryLine = 2593;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2537
+// ops.yaml:2634
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2537;
+constinit const std::int32_t kEntryLine = 2634;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2560
+// ops.yaml:2659
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2560;
+constinit const std::int32_t kEntryLine = 2659;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2581
+// ops.yaml:2682
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2581;
+constinit const std::int32_t kEntryLine = 2682;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2615
+// ops.yaml:2716
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2615;
+constinit const std::int32_t kEntryLine = 2716;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2646
+// ops.yaml:2747
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2646;
+constinit const std::int32_t kEntryLine = 2747;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2674
+// ops.yaml:2775
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2674;
+constinit const std::int32_t kEntryLine = 2775;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2695
+// ops.yaml:2798
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2695;
+constinit const std::int32_t kEntryLine = 2798;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2727
+// ops.yaml:2830
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2727;
+constinit const std::int32_t kEntryLine = 2830;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2755
+// ops.yaml:2858
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2755;
+constinit const std::int32_t kEntryLine = 2858;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2789
+// ops.yaml:2892
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2789;
+constinit const std::int32_t kEntryLine = 2892;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1135,295 +1135,295 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::leaky_relu_stub::kRows),
     // ops.yaml:343
     std::span<const Row>(generated::leaky_relu_grad_stub::kRows),
-    // ops.yaml:360
+    // ops.yaml:363
     std::span<const Row>(generated::prelu_stub::kRows),
-    // ops.yaml:384
+    // ops.yaml:387
     std::span<const Row>(generated::prelu_grad_stub::kRows),
-    // ops.yaml:404
+    // ops.yaml:410
     std::span<const Row>(generated::relu_stub::kRows),
-    // ops.yaml:421
+    // ops.yaml:427
     std::span<const Row>(generated::relu_grad_stub::kRows),
-    // ops.yaml:436
+    // ops.yaml:445
     std::span<const Row>(generated::tanh_stub::kRows),
-    // ops.yaml:447
+    // ops.yaml:456
     std::span<const Row>(generated::tanh_grad_stub::kRows),
-    // ops.yaml:464
+    // ops.yaml:473
     std::span<const Row>(generated::elu_stub::kRows),
-    // ops.yaml:477
+    // ops.yaml:486
     std::span<const Row>(generated::elu_grad_stub::kRows),
-    // ops.yaml:490
-    std::span<const Row>(generated::softplus_stub::kRows),
     // ops.yaml:501
+    std::span<const Row>(generated::softplus_stub::kRows),
+    // ops.yaml:512
     std::span<const Row>(generated::softplus_grad_stub::kRows),
-    // ops.yaml:513
+    // ops.yaml:524
     std::span<const Row>(generated::hard_sigmoid_stub::kRows),
-    // ops.yaml:527
+    // ops.yaml:538
     std::span<const Row>(generated::hard_sigmoid_grad_stub::kRows),
-    // ops.yaml:541
+    // ops.yaml:556
     std::span<const Row>(generated::hard_swish_stub::kRows),
-    // ops.yaml:552
+    // ops.yaml:567
     std::span<const Row>(generated::hard_swish_grad_stub::kRows),
-    // ops.yaml:565
+    // ops.yaml:584
     std::span<const Row>(generated::swish_stub::kRows),
-    // ops.yaml:578
+    // ops.yaml:597
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:592
+    // ops.yaml:611
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:603
+    // ops.yaml:622
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:617
+    // ops.yaml:636
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:628
+    // ops.yaml:647
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:642
+    // ops.yaml:661
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:659
+    // ops.yaml:678
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:672
+    // ops.yaml:695
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:685
+    // ops.yaml:708
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:698
+    // ops.yaml:723
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:712
+    // ops.yaml:737
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:725
+    // ops.yaml:752
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:738
+    // ops.yaml:768
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:751
+    // ops.yaml:784
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:762
+    // ops.yaml:795
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:774
+    // ops.yaml:807
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:787
+    // ops.yaml:820
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:801
+    // ops.yaml:834
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:812
+    // ops.yaml:845
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:825
+    // ops.yaml:858
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:836
+    // ops.yaml:869
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:848
+    // ops.yaml:881
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:859
+    // ops.yaml:892
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:871
+    // ops.yaml:904
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:882
+    // ops.yaml:915
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:894
+    // ops.yaml:929
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:905
-    std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:917
-    std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:928
-    std::span<const Row>(generated::reciprocal_grad_stub::kRows),
     // ops.yaml:940
+    std::span<const Row>(generated::sqrt_grad_stub::kRows),
+    // ops.yaml:954
+    std::span<const Row>(generated::reciprocal_stub::kRows),
+    // ops.yaml:965
+    std::span<const Row>(generated::reciprocal_grad_stub::kRows),
+    // ops.yaml:979
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:951
+    // ops.yaml:990
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:963
+    // ops.yaml:1004
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:974
+    // ops.yaml:1015
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:986
+    // ops.yaml:1027
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:997
+    // ops.yaml:1038
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:1009
+    // ops.yaml:1050
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:1020
+    // ops.yaml:1061
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1032
+    // ops.yaml:1073
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1042
+    // ops.yaml:1083
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1053
+    // ops.yaml:1094
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1063
+    // ops.yaml:1104
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1074
+    // ops.yaml:1118
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1084
+    // ops.yaml:1128
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1095
+    // ops.yaml:1142
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1105
+    // ops.yaml:1152
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1116
+    // ops.yaml:1163
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1126
+    // ops.yaml:1173
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1137
+    // ops.yaml:1184
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1147
+    // ops.yaml:1194
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1158
+    // ops.yaml:1205
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1168
+    // ops.yaml:1215
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1181
+    // ops.yaml:1230
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1204
+    // ops.yaml:1253
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1222
+    // ops.yaml:1271
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1234
-    std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1247
-    std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1257
-    std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1273
-    std::span<const Row>(generated::div_stub::kRows),
     // ops.yaml:1283
+    std::span<const Row>(generated::sub_grad_stub::kRows),
+    // ops.yaml:1296
+    std::span<const Row>(generated::mul_stub::kRows),
+    // ops.yaml:1306
+    std::span<const Row>(generated::mul_grad_stub::kRows),
+    // ops.yaml:1322
+    std::span<const Row>(generated::div_stub::kRows),
+    // ops.yaml:1332
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1297
+    // ops.yaml:1349
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1307
+    // ops.yaml:1362
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1321
+    // ops.yaml:1380
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1331
+    // ops.yaml:1393
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1345
+    // ops.yaml:1411
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1355
+    // ops.yaml:1423
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1368
+    // ops.yaml:1443
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1390
+    // ops.yaml:1465
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1409
+    // ops.yaml:1484
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1429
+    // ops.yaml:1504
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1451
+    // ops.yaml:1529
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1463
+    // ops.yaml:1541
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1480
+    // ops.yaml:1558
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1492
+    // ops.yaml:1570
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1511
+    // ops.yaml:1589
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1523
+    // ops.yaml:1601
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1540
+    // ops.yaml:1618
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1557
+    // ops.yaml:1635
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1575
+    // ops.yaml:1653
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1586
+    // ops.yaml:1664
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1599
+    // ops.yaml:1680
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1610
+    // ops.yaml:1691
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1624
+    // ops.yaml:1705
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1636
+    // ops.yaml:1717
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1651
+    // ops.yaml:1732
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1667
+    // ops.yaml:1748
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1687
+    // ops.yaml:1768
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1702
+    // ops.yaml:1783
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1723
+    // ops.yaml:1804
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1751
+    // ops.yaml:1832
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1789
+    // ops.yaml:1870
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1811
+    // ops.yaml:1892
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1848
+    // ops.yaml:1929
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1883
+    // ops.yaml:1964
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1901
+    // ops.yaml:1982
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:1927
+    // ops.yaml:2008
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:1945
+    // ops.yaml:2026
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:1961
+    // ops.yaml:2042
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:1978
+    // ops.yaml:2059
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:2014
+    // ops.yaml:2095
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:2047
+    // ops.yaml:2128
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2064
+    // ops.yaml:2145
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2081
+    // ops.yaml:2162
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2125
+    // ops.yaml:2206
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2154
+    // ops.yaml:2235
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2175
+    // ops.yaml:2256
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2201
+    // ops.yaml:2282
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2224
+    // ops.yaml:2305
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2239
+    // ops.yaml:2320
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2253
-    std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2266
-    std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2278
-    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2292
-    std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2304
-    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2319
-    std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
     // ops.yaml:2334
+    std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
+    // ops.yaml:2347
+    std::span<const Row>(generated::reduce_l1_stub::kRows),
+    // ops.yaml:2359
+    std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
+    // ops.yaml:2375
+    std::span<const Row>(generated::reduce_l2_stub::kRows),
+    // ops.yaml:2387
+    std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
+    // ops.yaml:2404
+    std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
+    // ops.yaml:2419
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2346
+    // ops.yaml:2433
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2391
+    // ops.yaml:2480
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2416
+    // ops.yaml:2507
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2462
+    // ops.yaml:2555
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2498
+    // ops.yaml:2593
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2537
+    // ops.yaml:2634
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2560
+    // ops.yaml:2659
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2581
+    // ops.yaml:2682
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2615
+    // ops.yaml:2716
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2646
+    // ops.yaml:2747
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2674
+    // ops.yaml:2775
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2695
+    // ops.yaml:2798
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2727
+    // ops.yaml:2830
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2755
+    // ops.yaml:2858
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2789
+    // ops.yaml:2892
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -727,7 +727,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -735,7 +735,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -745,7 +745,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1332,7 +1332,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1340,7 +1340,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -1350,7 +1350,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1642,7 +1642,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1650,7 +1650,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -1660,7 +1660,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3167,7 +3167,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReduceL1Grad, line 7 of the entry
+    // ops.yaml: ReduceL1Grad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3175,7 +3175,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReduceL1Grad, line 8 of the entry
+    // ops.yaml: ReduceL1Grad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3185,7 +3185,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceL1Grad, line 9 of the entry
+    // ops.yaml: ReduceL1Grad, line 11 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,

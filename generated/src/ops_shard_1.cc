@@ -807,7 +807,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -815,7 +815,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -825,7 +825,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1117,7 +1117,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1125,7 +1125,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -1135,7 +1135,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1440,7 +1440,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1448,7 +1448,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -1458,7 +1458,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -2083,7 +2083,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -2091,7 +2091,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2101,7 +2101,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -2701,7 +2701,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -2709,7 +2709,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2719,7 +2719,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3011,7 +3011,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3019,7 +3019,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3029,7 +3029,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3616,7 +3616,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3624,7 +3624,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3634,7 +3634,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3926,7 +3926,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3934,7 +3934,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -3944,7 +3944,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -4531,7 +4531,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -4539,7 +4539,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -4549,7 +4549,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7744,18 +7744,18 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -7798,7 +7798,7 @@ constexpr std::array<DimSpec, 1> kShape2 = {
 };
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7806,35 +7806,35 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape_text = "[N, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 2,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
     TensorSpec{
         .name = "largest",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 19 of the entry
     TensorSpec{
         .name = "log_sum",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 1,
@@ -7845,7 +7845,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 22 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 1,
@@ -7857,7 +7857,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -8023,7 +8023,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T1
     DataType::kFloat,
@@ -8033,7 +8033,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T1
     DataType::kFloat,
@@ -8043,7 +8043,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T1
     DataType::kDouble,
@@ -8053,7 +8053,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T1
     DataType::kDouble,
@@ -8063,7 +8063,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T1
     DataType::kFloat,
@@ -8073,7 +8073,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T1
     DataType::kFloat,
@@ -8083,7 +8083,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kInt32,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T1
     DataType::kFloat,
@@ -8093,7 +8093,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kInt64,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T1
     DataType::kFloat,
@@ -8106,55 +8106,11 @@ constexpr std::array<DataType, 3> kTypes7 = {
 }  // namespace
 
 constinit const std::array<Row, 16> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 29,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 30,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 30,
-    },
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8164,8 +8120,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8175,8 +8131,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8186,8 +8142,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8197,8 +8153,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8208,8 +8164,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8219,8 +8175,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8230,8 +8186,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8241,8 +8197,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8252,8 +8208,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8263,8 +8219,8 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8274,19 +8230,63 @@ constinit const std::array<Row, 16> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
+        .name = "half_int32",
+        .types = kTypes5,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 36,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int64",
+        .types = kTypes6,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 37,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "bf16_int32",
+        .types = kTypes7,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 38,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+    Row{
+        .op = &kSchema,
         .name = "bf16_int32",
         .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 36,
+        .line_offset = 38,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
     const Context& context,
@@ -8297,7 +8297,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
     const Context& context,
@@ -8308,7 +8308,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
     const Context& context,
@@ -8319,7 +8319,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
     const Context& context,
@@ -8330,7 +8330,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
     const Context& context,
@@ -8341,7 +8341,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
     const Context& context,
@@ -8352,7 +8352,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
     const Context& context,
@@ -8363,7 +8363,7 @@ Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 template <>
 Status SoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t>(
     const Context& context,
@@ -8445,7 +8445,7 @@ constexpr std::array<DimSpec, 3> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LpNormalizationGrad, line 13 of the entry
+    // ops.yaml: LpNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -8453,7 +8453,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*B, A, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LpNormalizationGrad, line 14 of the entry
+    // ops.yaml: LpNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -8463,7 +8463,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LpNormalizationGrad, line 16 of the entry
+    // ops.yaml: LpNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -8475,7 +8475,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -8484,7 +8484,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 1,
     },
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 17 of the entry
     AttributeSpec{
         .name = "p",
         .kind = AttributeKind::kInt,

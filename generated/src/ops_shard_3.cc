@@ -3574,7 +3574,7 @@ constexpr std::array<DimSpec, 3> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: ReduceL2Grad, line 7 of the entry
+    // ops.yaml: ReduceL2Grad, line 9 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -3582,14 +3582,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*B, *F]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReduceL2Grad, line 8 of the entry
+    // ops.yaml: ReduceL2Grad, line 10 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*B, A, *F]",
     },
-    // ops.yaml: ReduceL2Grad, line 9 of the entry
+    // ops.yaml: ReduceL2Grad, line 11 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3599,7 +3599,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReduceLogSumExpGrad, line 7 of the entry
+    // ops.yaml: ReduceLogSumExpGrad, line 9 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3977,7 +3977,7 @@ constexpr std::array<TensorSpec, 1> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LpNormalization, line 11 of the entry
+    // ops.yaml: LpNormalization, line 13 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 0,
@@ -3988,7 +3988,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -3997,7 +3997,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 17 of the entry
     AttributeSpec{
         .name = "p",
         .kind = AttributeKind::kInt,

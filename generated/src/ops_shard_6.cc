@@ -636,7 +636,7 @@ constexpr std::array<std::string_view, 1> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 1> kSymbols = {
-    // ops.yaml: LeakyReluGrad, line 13 of the entry
+    // ops.yaml: LeakyReluGrad, line 16 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -654,7 +654,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: LeakyReluGrad, line 8 of the entry
+    // ops.yaml: LeakyReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -662,7 +662,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: LeakyReluGrad, line 9 of the entry
+    // ops.yaml: LeakyReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -672,7 +672,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: LeakyReluGrad, line 11 of the entry
+    // ops.yaml: LeakyReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1569,7 +1569,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -1577,7 +1577,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -1587,7 +1587,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -2187,7 +2187,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -2195,7 +2195,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2205,7 +2205,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,

@@ -178,7 +178,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: PReluGrad, line 9 of the entry
+    // ops.yaml: PReluGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -186,14 +186,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: PReluGrad, line 10 of the entry
+    // ops.yaml: PReluGrad, line 13 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: PReluGrad, line 11 of the entry
+    // ops.yaml: PReluGrad, line 14 of the entry
     TensorSpec{
         .name = "slope",
         .type_parameter = 0,
@@ -203,7 +203,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: PReluGrad, line 13 of the entry
+    // ops.yaml: PReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -213,7 +213,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .in_place_of = 0,
         .gradient_of = "X",
     },
-    // ops.yaml: PReluGrad, line 14 of the entry
+    // ops.yaml: PReluGrad, line 17 of the entry
     TensorSpec{
         .name = "dSlope",
         .type_parameter = 0,
@@ -531,7 +531,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -823,7 +823,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -831,7 +831,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -841,7 +841,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -1485,7 +1485,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: ThresholdedRelu, line 10 of the entry
+    // ops.yaml: ThresholdedRelu, line 13 of the entry
     AttributeSpec{
         .name = "alpha",
         .kind = AttributeKind::kFloat,
@@ -2955,7 +2955,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 2> kInputs = {
-    // ops.yaml: ReluGrad, line 8 of the entry
+    // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -2963,7 +2963,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: ReluGrad, line 9 of the entry
+    // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
@@ -2973,7 +2973,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -3283,7 +3283,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: ReluGrad, line 11 of the entry
+    // ops.yaml: ReluGrad, line 14 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -5236,7 +5236,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: BiasReluGrad, line 13 of the entry
+    // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5244,14 +5244,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "Y",
     },
-    // ops.yaml: BiasReluGrad, line 14 of the entry
+    // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
         .name = "A",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
     },
-    // ops.yaml: BiasReluGrad, line 15 of the entry
+    // ops.yaml: BiasReluGrad, line 18 of the entry
     TensorSpec{
         .name = "B",
         .type_parameter = 0,
@@ -5261,7 +5261,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: BiasReluGrad, line 17 of the entry
+    // ops.yaml: BiasReluGrad, line 20 of the entry
     TensorSpec{
         .name = "dA",
         .type_parameter = 0,
@@ -5270,7 +5270,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape_text = "[*P, C]",
         .gradient_of = "A",
     },
-    // ops.yaml: BiasReluGrad, line 18 of the entry
+    // ops.yaml: BiasReluGrad, line 21 of the entry
     TensorSpec{
         .name = "dB",
         .type_parameter = 0,
@@ -7151,7 +7151,7 @@ constexpr std::array<DimSpec, 1> kShape1 = {
 };
 
 constexpr std::array<TensorSpec, 4> kInputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 11 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7159,21 +7159,21 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .shape_text = "[N, C, *D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 15 of the entry
     TensorSpec{
         .name = "mean",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[C]",
     },
-    // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
     TensorSpec{
         .name = "std_dev",
         .type_parameter = 0,
@@ -7183,7 +7183,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
+    // ops.yaml: MeanVarianceNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,

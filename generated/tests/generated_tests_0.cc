@@ -746,6 +746,54 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 3.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -3",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = 3",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "HardSwishGrad",
     .oracle = &kOracle,
@@ -753,6 +801,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2349,6 +2399,24 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReduceL1Grad",
     .oracle = &kOracle,
@@ -2357,6 +2425,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -750,6 +750,37 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReluGrad",
     .oracle = &kOracle,
@@ -757,6 +788,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -915,6 +948,30 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "attribute", .name = "alpha"},
+    // 2
+    {.operation = "input", .name = "dY"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "EluGrad",
     .oracle = &kOracle,
@@ -923,6 +980,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1095,6 +1154,54 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "min"},
+    // 1
+    {.operation = "input", .name = "dY"},
+    // 2
+    {.operation = "attribute", .name = "max"},
+    // 3
+    {.operation = "nan"},
+    // 4
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = min",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 1},
+            },
+    },
+    {
+        .text = "X = max",
+        .at =
+            {
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 1},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ClipGrad",
     .oracle = &kOracle,
@@ -1103,6 +1210,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1852,6 +1961,25 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, X = 0",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "LogGrad",
     .oracle = &kOracle,
@@ -1859,6 +1987,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2298,6 +2428,41 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "negate", .arguments = {1}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, X = 1",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+    {
+        .text = "dY = 0, X = -1",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "AsinGrad",
     .oracle = &kOracle,
@@ -2305,6 +2470,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2968,6 +3135,35 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = nan",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 0},
+            },
+    },
+    {
+        .text = "B = nan",
+        .at =
+            {
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "Max",
     .oracle = &kOracle,
@@ -2975,6 +3171,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -4320,7 +4518,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4341,7 +4539,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4368,7 +4566,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4395,7 +4593,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4416,7 +4614,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4437,7 +4635,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 46 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4474,21 +4672,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"float_int64", &Run<float, float, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"float_int32", &Run<float, float, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"double_int64", &Run<double, double, std::int64_t>},
+    {"float_int64", &Run<float, float, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"double_int32", &Run<double, double, std::int32_t>},
+    {"float_int32", &Run<float, float, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
+    {"double_int64", &Run<double, double, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
-    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    {"double_int32", &Run<double, double, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
-    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
 };
 
@@ -4634,6 +4832,28 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "label = -1",
+        .at =
+            {
+                {.tensor = "label", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SoftmaxCrossEntropyWithLabelsGrad",
     .oracle = &kOracle,
@@ -4641,6 +4861,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -4677,7 +4899,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LpNormalization, line 18 of the entry
+// ops.yaml: LpNormalization, line 20 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4694,7 +4916,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LpNormalization, line 19 of the entry
+// ops.yaml: LpNormalization, line 21 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes1 = {
     .p = 1,
 };
@@ -4717,7 +4939,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LpNormalization, line 20 of the entry
+// ops.yaml: LpNormalization, line 22 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes2 = {
     .axis = 1,
     .p = 1,
@@ -4742,7 +4964,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LpNormalization, line 21 of the entry
+// ops.yaml: LpNormalization, line 23 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4765,7 +4987,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LpNormalization, line 22 of the entry
+// ops.yaml: LpNormalization, line 24 of the entry
 const ::gradsmith::LpNormalizationGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -4814,9 +5036,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     {"axis", -1},
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 17 of the entry
     {"p", 2},
 };
 
@@ -4899,6 +5121,24 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "LpNormalizationGrad",
     .oracle = &kOracle,
@@ -4907,6 +5147,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

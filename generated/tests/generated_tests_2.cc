@@ -2096,6 +2096,24 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "AbsGrad",
     .oracle = &kOracle,
@@ -2103,6 +2121,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2252,6 +2272,41 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "negate", .arguments = {1}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, X = 1",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+    {
+        .text = "dY = 0, X = -1",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "AcosGrad",
     .oracle = &kOracle,
@@ -2259,6 +2314,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3221,6 +3278,43 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "input", .name = "B"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = -B",
+        .at =
+            {
+                {.tensor = "A", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "A = nan",
+        .at =
+            {
+                {.tensor = "A", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "BiasReluGrad",
     .oracle = &kOracle,
@@ -3228,6 +3322,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -4858,7 +4954,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4879,7 +4975,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
     .reduction = ::gradsmith::LossReduction::sum,
 };
@@ -4906,7 +5002,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4933,7 +5029,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4960,7 +5056,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "pixels",
@@ -4981,7 +5077,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -5002,7 +5098,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -5023,7 +5119,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -5064,17 +5160,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
-    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
 };
 
@@ -5086,7 +5182,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
     {"reduction", "mean"},
 };
 
@@ -5202,6 +5298,28 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "input", .name = "bias"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "label = -1",
+        .at =
+            {
+                {.tensor = "label", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SoftmaxCrossEntropyLossInternalGrad",
     .oracle = &kOracle,
@@ -5210,6 +5328,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

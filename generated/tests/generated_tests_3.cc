@@ -1882,6 +1882,57 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "input", .name = "B"},
+    // 1
+    {.operation = "number", .number = 0.5},
+    // 2
+    {.operation = "input", .name = "dY"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = B",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 3},
+                {.tensor = "dB", .node = 3},
+            },
+    },
+    {
+        .text = "A = nan",
+        .at =
+            {
+                {.tensor = "A", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "B = nan",
+        .at =
+            {
+                {.tensor = "B", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "MaxGrad",
     .oracle = &kOracle,
@@ -1889,6 +1940,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2511,6 +2564,29 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf, Y = -inf",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+                {.tensor = "Y", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReduceLogSumExpGrad",
     .oracle = &kOracle,
@@ -2519,6 +2595,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2553,7 +2631,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LpNormalization, line 18 of the entry
+// ops.yaml: LpNormalization, line 20 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -2569,7 +2647,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LpNormalization, line 19 of the entry
+// ops.yaml: LpNormalization, line 21 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes1 = {
     .p = 1,
 };
@@ -2591,7 +2669,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LpNormalization, line 20 of the entry
+// ops.yaml: LpNormalization, line 22 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes2 = {
     .axis = 1,
     .p = 1,
@@ -2615,7 +2693,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LpNormalization, line 21 of the entry
+// ops.yaml: LpNormalization, line 23 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -2637,7 +2715,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LpNormalization, line 22 of the entry
+// ops.yaml: LpNormalization, line 24 of the entry
 const ::gradsmith::LpNormalizationAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "no_rows",
@@ -2685,9 +2763,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LpNormalization, line 14 of the entry
+    // ops.yaml: LpNormalization, line 16 of the entry
     {"axis", -1},
-    // ops.yaml: LpNormalization, line 15 of the entry
+    // ops.yaml: LpNormalization, line 17 of the entry
     {"p", 2},
 };
 
@@ -2742,6 +2820,24 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "LpNormalization",
     .oracle = &kOracle,
@@ -2750,6 +2846,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -1160,6 +1160,34 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "attribute", .name = "gamma"},
+    // 2
+    {.operation = "attribute", .name = "alpha"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "input", .name = "dY"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 5},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SeluGrad",
     .oracle = &kOracle,
@@ -1168,6 +1196,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1302,6 +1332,25 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, Y = 0",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "Y", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SqrtGrad",
     .oracle = &kOracle,
@@ -1309,6 +1358,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1580,6 +1631,29 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "negate", .arguments = {1}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, X = -1",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "Log1pGrad",
     .oracle = &kOracle,
@@ -1587,6 +1661,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1746,6 +1822,57 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "input", .name = "B"},
+    // 1
+    {.operation = "number", .number = 0.5},
+    // 2
+    {.operation = "input", .name = "dY"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = B",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 3},
+                {.tensor = "dB", .node = 3},
+            },
+    },
+    {
+        .text = "A = nan",
+        .at =
+            {
+                {.tensor = "A", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "B = nan",
+        .at =
+            {
+                {.tensor = "B", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "MinGrad",
     .oracle = &kOracle,
@@ -1753,6 +1880,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1924,6 +2053,111 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "number", .number = 1.0},
+    // 2
+    {.operation = "input", .name = "dY"},
+    // 3
+    {.operation = "number", .number = 2.0},
+    // 4
+    {.operation = "negate", .arguments = {3}},
+    // 5
+    {.operation = "number", .number = 4.0},
+    // 6
+    {.operation = "negate", .arguments = {5}},
+    // 7
+    {.operation = "multiply", .arguments = {6, 2}},
+    // 8
+    {.operation = "nan"},
+    // 9
+    {.operation = "negate", .arguments = {1}},
+    // 10
+    {.operation = "number", .number = 0.5},
+};
+const Seam kSeams[] = {
+    {
+        .text = "B = 0",
+        .at =
+            {
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+            },
+    },
+    {
+        .text = "A = 0, B = 0",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+    {
+        .text = "A = 0, B = 1",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+                {.tensor = "B", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+    {
+        .text = "A = -2, B = 2",
+        .at =
+            {
+                {.tensor = "A", .node = 4},
+                {.tensor = "B", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 7},
+                {.tensor = "dB", .node = 8},
+            },
+    },
+    {
+        .text = "dY = 0, A = -1, B = 0.5",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "A", .node = 9},
+                {.tensor = "B", .node = 10},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+    {
+        .text = "dY = 0, A = 0, B = -2",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "A", .node = 0},
+                {.tensor = "B", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "PowGrad",
     .oracle = &kOracle,
@@ -1931,6 +2165,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3596,6 +3832,25 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0, Y = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+                {.tensor = "Y", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReduceL2Grad",
     .oracle = &kOracle,
@@ -3604,6 +3859,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3643,7 +3900,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -3662,7 +3919,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -3689,7 +3946,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -3716,7 +3973,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -3741,7 +3998,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -3766,7 +4023,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -3785,7 +4042,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 45 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -3804,7 +4061,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 46 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -3843,25 +4100,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"double_int32", &Run<double, std::int32_t, double>},
+    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
-    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    {"double_int32", &Run<double, std::int32_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, std::int64_t, BFloat16>},
 };
 
@@ -3873,7 +4130,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
     {"reduction", "mean"},
 };
 
@@ -4003,6 +4260,28 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "label = -1",
+        .at =
+            {
+                {.tensor = "label", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SoftmaxCrossEntropyLoss",
     .oracle = &kOracle,
@@ -4011,6 +4290,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -1681,6 +1681,62 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "beta"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "attribute", .name = "alpha"},
+    // 3
+    {.operation = "divide", .arguments = {1, 2}},
+    // 4
+    {.operation = "number", .number = 0.0},
+    // 5
+    {.operation = "number", .number = 1.0},
+    // 6
+    {.operation = "subtract", .arguments = {5, 0}},
+    // 7
+    {.operation = "divide", .arguments = {6, 2}},
+    // 8
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -beta / alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+    {
+        .text = "X = (1 - beta) / alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 7},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 8},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "HardSigmoidGrad",
     .oracle = &kOracle,
@@ -1689,6 +1745,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -1946,7 +2004,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ThresholdedRelu, line 10 of the entry
+    // ops.yaml: ThresholdedRelu, line 13 of the entry
     {"alpha", 1.0},
 };
 
@@ -1979,6 +2037,39 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "alpha"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 1},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 1},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ThresholdedReluGrad",
     .oracle = &kOracle,
@@ -1987,6 +2078,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2574,6 +2667,27 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "inf"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, Y = inf",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "Y", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReciprocalGrad",
     .oracle = &kOracle,
@@ -2581,6 +2695,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2858,6 +2974,40 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "dY = 0, B = 0",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+    {
+        .text = "dY = 0, A = 0, B = 0",
+        .at =
+            {
+                {.tensor = "dY", .node = 0},
+                {.tensor = "A", .node = 0},
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 0},
+                {.tensor = "dB", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "DivGrad",
     .oracle = &kOracle,
@@ -2865,6 +3015,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3305,6 +3457,39 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "gate = 0",
+        .at =
+            {
+                {.tensor = "gate", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 0},
+                {.tensor = "dUp", .node = 0},
+            },
+    },
+    {
+        .text = "gate = nan",
+        .at =
+            {
+                {.tensor = "gate", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 0},
+                {.tensor = "dUp", .node = 1},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ReGluGrad",
     .oracle = &kOracle,
@@ -3312,6 +3497,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -4378,7 +4565,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4398,7 +4585,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4424,7 +4611,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4450,7 +4637,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4470,7 +4657,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4490,7 +4677,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 46 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4526,21 +4713,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"double_int32", &Run<double, std::int32_t, double>},
+    {"float_int32", &Run<float, std::int32_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
-    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    {"double_int32", &Run<double, std::int32_t, double>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    {"half_int32", &Run<MLFloat16, std::int32_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
 };
 
@@ -4656,6 +4843,28 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "label = -1",
+        .at =
+            {
+                {.tensor = "label", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SoftmaxCrossEntropyWithLabels",
     .oracle = &kOracle,
@@ -4663,6 +4872,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -4702,7 +4913,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4721,7 +4932,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -4748,7 +4959,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -4775,7 +4986,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 32 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -4800,7 +5011,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 31 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -4825,7 +5036,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 34 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -4844,7 +5055,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 35 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -4863,7 +5074,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossGrad, line 36 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -4902,25 +5113,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-    {"float_int64", &Run<float, float, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-    {"float_int32", &Run<float, float, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
-    {"double_int64", &Run<double, double, std::int64_t>},
+    {"float_int64", &Run<float, float, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
-    {"double_int32", &Run<double, double, std::int32_t>},
+    {"float_int32", &Run<float, float, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
-    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
+    {"double_int64", &Run<double, double, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
-    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    {"double_int32", &Run<double, double, std::int32_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
-    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    {"half_int64", &Run<float, MLFloat16, std::int64_t>},
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    {"half_int32", &Run<float, MLFloat16, std::int32_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, BFloat16, std::int64_t>},
 };
 
@@ -4932,7 +5143,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
     {"reduction", "mean"},
 };
 
@@ -5041,6 +5252,28 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 1.0},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "label = -1",
+        .at =
+            {
+                {.tensor = "label", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SoftmaxCrossEntropyLossGrad",
     .oracle = &kOracle,
@@ -5049,6 +5282,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -354,6 +354,45 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "input", .name = "slope"},
+    // 2
+    {.operation = "input", .name = "dY"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+                {.tensor = "dSlope", .node = 0},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 4},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+                {.tensor = "dSlope", .node = 4},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "PReluGrad",
     .oracle = &kOracle,
@@ -361,6 +400,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -936,7 +977,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: ThresholdedRelu, line 10 of the entry
+    // ops.yaml: ThresholdedRelu, line 13 of the entry
     {"alpha", 1.0},
 };
 
@@ -960,6 +1001,39 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "attribute", .name = "alpha"},
+    // 1
+    {.operation = "number", .number = 0.0},
+    // 2
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 1},
+            },
+    },
+    {
+        .text = "X = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 2},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 1},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "ThresholdedRelu",
     .oracle = &kOracle,
@@ -968,6 +1042,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2166,6 +2242,35 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "nan"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = nan",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 0},
+            },
+    },
+    {
+        .text = "B = nan",
+        .at =
+            {
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 0},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "Min",
     .oracle = &kOracle,
@@ -2173,6 +2278,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2298,6 +2405,27 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "number", .number = 0.0},
+    // 1
+    {.operation = "number", .number = 1.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = 0, B = 0",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+                {.tensor = "B", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "Y", .node = 1},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "Pow",
     .oracle = &kOracle,
@@ -2305,6 +2433,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3876,6 +4006,28 @@ const reference::NamedFormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "input", .name = "mean"},
+    // 1
+    {.operation = "number", .number = 0.0},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = mean, std_dev = 0, dY = 0",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+                {.tensor = "std_dev", .node = 1},
+                {.tensor = "dY", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 1},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "MeanVarianceNormalizationGrad",
     .oracle = &kOracle,
@@ -3884,6 +4036,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

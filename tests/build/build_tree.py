@@ -27,15 +27,32 @@ JOBS = str(len(os.sched_getaffinity(0)))
 SOURCES = ("CMakeLists.txt", "LICENSE", "cmake", "codegen", "generated", "ops.yaml", "runtime", "templates")
 
 
-# In place of a compiler: -E overrides -c, and leaves the list of the headers that were read. An empty file is an object
-# to ar.
+# In place of a compiler: -E overrides -c, and leaves the list of the headers that were read, for which no macro need be
+# replaced in the text. An empty file is an object to ar.
 NOTE_AND_PREPROCESS = """\
 for argument; do
   case "$argument" in *.cc) echo "compile $argument" >> {log} ;; esac
   if [ "$before" = -o ]; then object="$argument"; fi
   before="$argument"
 done
-"$@" -E && : > "$object"
+"$@" -E -fdirectives-only && : > "$object"
+"""
+
+
+# In place of nvcc, which is asked for what is no image alone, such as its version. An image is of its source and of the
+# formulas that are beside that.
+NOTE_AND_COPY = """\
+for argument; do
+  case "$argument" in *.cu) source="$argument" ;; --fatbin) makes_image=yes ;; esac
+  case "$before" in -o) image="$argument" ;; -MF) list="$argument" ;; esac
+  before="$argument"
+done
+if [ -z "$makes_image" ] || [ -z "$image" ]; then exec {nvcc} "$@"; fi
+echo "compile $source" >> {log}
+printf '%064d' 0 > "$image"
+header="${{source%.cu}}.h"
+[ -e "$header" ] || header=
+echo "$image: $source $header" > "$list"
 """
 
 
@@ -58,12 +75,20 @@ class BuildTree:
         self.generated = self.folder / "generated"
         self._generator = generator
         self._log = root / "commands.log"
+        self._nvcc = root / "nvcc"
+        self._options: list[str] = []
         root.mkdir(parents=True, exist_ok=True)
         self._compiler_launcher = write_script(root / "compiler_launcher", NOTE_AND_PREPROCESS.format(log=self._log))
         self._python = write_script(
             root / "python",
             f'case " $* " in *" generate "*) echo generate >> {self._log} ;; esac\nexec {sys.executable} "$@"\n',
         )
+
+    def note_nvcc(self, nvcc: Path) -> None:
+        """Has the build use a compiler of kernels that makes none, and notes what it was given."""
+        body = NOTE_AND_COPY.format(log=self._log, nvcc=nvcc)
+        nvcc_option = f"-DCUDAToolkit_NVCC_EXECUTABLE={write_script(self._nvcc, body)}"
+        self._options = ["-DGRADSMITH_CUDA=ON", nvcc_option, "-DGRADSMITH_BUILD_TOOLS=OFF"]
 
     def configure(self, *options: str) -> None:
         configure(
@@ -72,6 +97,7 @@ class BuildTree:
             self._generator,
             f"-DCMAKE_CXX_COMPILER_LAUNCHER={self._compiler_launcher}",
             f"-DPython3_EXECUTABLE={self._python}",
+            *self._options,
             *options,
         )
 

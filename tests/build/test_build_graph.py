@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from build_tree import SCRATCH, BuildTree
@@ -57,6 +59,32 @@ def test_changed_op_compiles_its_shard_and_the_table(tree: BuildTree, old: str, 
     assert log.succeeded, log.output
     assert log.compiled == ["dispatch_table.cc", tree.shard_of("ConvGrad")]
     assert log.generator_runs == 1
+    assert tree.build().compiled == []
+
+
+@pytest.fixture(scope="module")
+def with_cuda() -> BuildTree:
+    nvcc = shutil.which("nvcc", path=os.pathsep.join([os.environ["PATH"], "/usr/local/cuda/bin"]))
+    if nvcc is None:
+        pytest.skip("there is no nvcc, so that no build has images of kernels")
+    tree = BuildTree(SCRATCH / "build-graph/CUDA", "Ninja")
+    tree.note_nvcc(Path(nvcc))
+    return tree
+
+
+def test_changed_formula_compiles_its_shard_on_each_backend(with_cuda: BuildTree) -> None:
+    """The source of its rows, that of its kernels, and what embeds these; of its tests, that of the shard."""
+    tree = with_cuda
+    tree.restore()
+    shard = tree.shard_of("LeakyReluGrad")
+    number = shard.removeprefix("ops_shard_").removesuffix(".cc")
+    before = {path: path.read_bytes() for path in tree.generated.rglob("*") if path.suffix in (".cc", ".cu", ".h")}
+    tree.edit("ops.yaml", "dX: where(X > 0, dY, alpha * dY)", "dX: where(X > 0, dY, 2 * alpha * dY)")
+    log = tree.build()
+    assert log.succeeded, log.output
+    assert log.compiled == [f"formulas_{number}.cu", "kernel_images.cc", shard]
+    changed = {path.name for path, was in before.items() if path.read_bytes() != was}
+    assert changed == {f"formulas_{number}.h", f"generated_tests_{number}.cc"}
     assert tree.build().compiled == []
 
 

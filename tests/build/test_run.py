@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 from build_tree import REPOSITORY
 
-VERBS = ("demo", "test", "regenerate", "format", "lint", "bench", "help")
+VERBS = ("demo", "test", "try", "regenerate", "format", "lint", "bench", "help")
 
 
 def run(*arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -65,6 +65,43 @@ def test_other_commands_tell_their_usage(verb: str) -> None:
     assert result.returncode == 0
     assert result.stdout.startswith(f"    ./run {verb} ")
     assert result.stdout.count("./run ") == 1
+
+
+@pytest.mark.parametrize(("arguments", "told"), [((), "none"), (("--fast",), "--fast"), (("Conv:half",), "Conv:half")])
+def test_operators_to_try_are_named(arguments: tuple[str, ...], told: str) -> None:
+    result = run("try", *arguments)
+    assert result.returncode == 2
+    assert result.stderr.endswith(f"run: try takes names of operators, but got {told}\n")
+
+
+def test_an_operator_to_try_is_looked_up_before_anything_is_built(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verbs = module()
+    monkeypatch.setattr(verbs, "need_system_packages", lambda packages: None)
+    monkeypatch.setattr(verbs, "python_with", lambda *requirements, **options: Path(sys.executable))
+    monkeypatch.setattr(verbs, "configure_preset", lambda python, preset: pytest.fail("something is built"))
+    assert verbs.main(["try", "ConvGrad", "LeakyReluGra"]) == 1
+    assert "no operator 'LeakyReluGra'; did you mean 'LeakyReluGrad'?" in capsys.readouterr().err
+
+
+def test_only_the_operators_to_try_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    verbs = module()
+    built: list[str] = []
+    ran: list[str] = []
+
+    def status(command: list[str]) -> int:
+        ran.extend(command)
+        return 7
+
+    monkeypatch.setattr(verbs, "need_system_packages", lambda packages: None)
+    monkeypatch.setattr(verbs, "python_with", lambda *requirements, **options: Path(sys.executable))
+    monkeypatch.setattr(verbs, "configure_preset", lambda python, preset: built.append(preset))
+    monkeypatch.setattr(verbs, "build", lambda folder, target: built.append(target))
+    monkeypatch.setattr(verbs, "status", status)
+    assert verbs.main(["try", "Relu", "ReluGrad"]) == 7  # is the program's
+    assert built == ["default", "gradsmith_generated_tests"]
+    assert ran[-1] == "--gtest_filter=Relu.*:ReluGrad.*"
 
 
 @pytest.mark.parametrize("verb", ["regenerate", "format", "docs"])

@@ -114,7 +114,9 @@ SYMBOLIC: Words = {
 
 
 def quotient_in_double(a: float, b: float) -> float:
-    return a / b if b else math.copysign(math.inf, a) if a else math.nan
+    if b:
+        return a / b
+    return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
 
 
 def power_in_double(a: float, b: float) -> float:
@@ -122,6 +124,8 @@ def power_in_double(a: float, b: float) -> float:
         return math.pow(a, b)
     except ValueError:
         return math.inf if a == 0 else math.nan
+    except OverflowError:
+        return math.inf
 
 
 def log_in_double(x: float) -> float:
@@ -131,6 +135,29 @@ def log_in_double(x: float) -> float:
 def stable_sigmoid(x: float) -> float:
     power = math.exp(-abs(x))
     return (power if x < 0 else 1) / (1 + power)
+
+
+def as_in_c(function: Callable[..., float]) -> Callable[..., float]:
+    """Without exceptions: NaN where there is no value, infinity where it is too large."""
+
+    def called(*values: float) -> float:
+        try:
+            return function(*values)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.copysign(math.inf, *values) if function is math.sinh else math.inf
+
+    return called
+
+
+def quotient_of_root(x: float) -> float:
+    return math.nan if x < 0 or math.isnan(x) else 1 / math.sqrt(x) if x else math.inf
+
+
+def of_numbers(choose: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    """NaN where one of both is."""
+    return lambda a, b: a + b if math.isnan(a) or math.isnan(b) else choose(a, b)
 
 
 IN_DOUBLE: Words = {
@@ -143,17 +170,18 @@ IN_DOUBLE: Words = {
     "or": lambda *any_of: any(any_of),
     "not": lambda a: not a,
     "where": lambda c, a, b: a if c else b,
-    "min": min,
-    "max": max,
+    "min": of_numbers(min),
+    "max": of_numbers(max),
     "mul0": lambda a, b: a * b if a else 0.0,
     "div0": lambda a, b: quotient_in_double(a, b) if a else 0.0,
     "pow": power_in_double,
     "abs": abs,
-    "sign": lambda x: float((x > 0) - (x < 0)),
-    "rsqrt": lambda x: 1 / math.sqrt(x),
+    "sign": lambda x: x if math.isnan(x) else float((x > 0) - (x < 0)),
+    "rsqrt": quotient_of_root,
     "sigmoid": stable_sigmoid,
-    "softplus": lambda x: max(x, 0) + math.log1p(math.exp(-abs(x))),
-    **{name: getattr(math, name) for name in ("expm1", "log1p", *SAME_NAME)},
+    "softplus": lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
+    **{name: as_in_c(getattr(math, name)) for name in ("expm1", *SAME_NAME)},
+    "log1p": lambda x: -math.inf if x == -1 else as_in_c(math.log1p)(x),
     "log": log_in_double,
 }
 
@@ -190,11 +218,22 @@ def gradients() -> list[str]:
     )
 
 
+def negated(text: str) -> str:
+    """A formula whose sign is changed; a sum over no dims that are named stays the whole of one."""
+    tree = ast.parse(text.strip(), mode="eval").body
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "sum" and len(tree.args) == 1:
+        return f"sum(-({ast.unparse(tree.args[0])}))"
+    return f"-({text})"
+
+
 def with_wrong_signs(text: str) -> list[str]:
-    """The formula with its sign changed, with each of its sums made a difference, and the other way round."""
+    """The formula with its sign changed, with each of its sums made a difference, the other way round, and without each
+    minus that is of one operand."""
     minus = [found.start(1) for found in re.finditer(r" (-) ", text)]
+    signs = [found.start(1) for found in re.finditer(r"(?:^|[(,*/]|[<>=] ?| [-+]| and| or) ?(-)(?=[\w(])", text)]
     return [
-        f"-({text})",
+        negated(text),
         *(f"{text[:at]}-{text[at + 1 :]}" for at, mark in enumerate(text) if mark == "+"),
         *(f"{text[:at]}+{text[at + 1 :]}" for at in minus),
+        *(f"{text[:at]}{text[at + 1 :]}" for at in signs),
     ]

@@ -37,6 +37,7 @@ def test_each_key_has_its_place() -> None:
         "case": vocabulary.CASE.all,
         "revision": vocabulary.REVISION.all,
         "special value": vocabulary.SPECIAL_VALUE.all,
+        "seam": vocabulary.SEAM.all,
     }
     assert {name: sorted(form.order) for name, form in ORDERS.items()} == {n: sorted(keys) for n, keys in known.items()}
 

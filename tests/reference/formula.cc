@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <numbers>
 #include <stdexcept>
@@ -43,6 +44,14 @@ CountingNumber Selected(Arguments x) {
 
 CountingNumber Pi(Arguments /*x*/) {
   return Constant(std::numbers::pi_v<Real>);
+}
+
+CountingNumber NotANumber(Arguments /*x*/) {
+  return Given(std::numeric_limits<Real>::quiet_NaN());
+}
+
+CountingNumber Infinite(Arguments /*x*/) {
+  return Given(std::numeric_limits<Real>::infinity());
 }
 
 // ---- By their names
@@ -100,6 +109,8 @@ constexpr std::array kEntries = {
     Entry{"atanh", &OfOne<&Atanh>},
     Entry{"atan2", &OfTwo<&Atan2>},
     Entry{"pi", &Pi},
+    Entry{"nan", &NotANumber},
+    Entry{"inf", &Infinite},
 };
 
 Real AttributeAsReal(const Attributes& attributes, std::string_view name) {
@@ -200,6 +211,23 @@ CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, dou
     return !is_there ? Given(0) : Constant(AttributeAsReal(attributes, node.name));
   }
   return Given(of_input);
+}
+
+CountingNumber NumberOf(
+    std::span<const FormulaNode> nodes,
+    std::size_t node,
+    const Numbers& inputs,
+    const Attributes& attributes) {
+  const FormulaNode& formula = nodes[node];
+  if (const FormulaFunction function = PartOf(formula).function; function != nullptr) {
+    std::vector<CountingNumber> arguments;
+    for (const std::size_t argument : formula.arguments) {
+      arguments.push_back(NumberOf(nodes, argument, inputs, attributes));
+    }
+    return function(arguments);
+  }
+  const auto input = inputs.find(formula.name);
+  return LeafOf(formula, attributes, input == inputs.end() ? 0 : input->second);
 }
 
 double DrawNumber(Random& random) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -74,6 +75,16 @@ FormulaPart PartOf(const FormulaNode& node);
 /// LeafOf returns the value of a number, an attribute or an input, of which `of_input` is the
 /// element.
 CountingNumber LeafOf(const FormulaNode& node, const Attributes& attributes, double of_input);
+
+/// Numbers are one for each input, by its name.
+using Numbers = std::map<std::string, double, std::less<>>;
+
+/// NumberOf returns what a node gives where every element of an input is the same number.
+CountingNumber NumberOf(
+    std::span<const FormulaNode> nodes,
+    std::size_t node,
+    const Numbers& inputs,
+    const Attributes& attributes);
 
 /// HasMargin is true of a number that is finite, and far enough from where functions bend that data
 /// may be there.

@@ -52,6 +52,7 @@ class Browser:
         )
         os.close(to_browser)
         os.close(from_browser)
+        self._page: Path | None = None
         self._rest = b""
         self._number = 0
         self._events: list[dict[str, Any]] = []
@@ -83,8 +84,10 @@ class Browser:
     def open(self, page: Path, fragment: str = "") -> None:
         """Returns when it has loaded."""
         self._events.clear()
-        self._call("Page.navigate", url="about:blank")
-        self._wait("Page.loadEventFired")
+        if page == self._page:  # another fragment alone would load nothing
+            self._call("Page.navigate", url="about:blank")
+            self._wait("Page.loadEventFired")
+        self._page = page
         self._call("Page.navigate", url=page.as_uri() + fragment)
         self._wait("Page.loadEventFired")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -112,15 +113,45 @@ def test_the_interface_of_the_headers(html: Path) -> None:
     assert "DecisionCache;" not in shown  # is internal
 
 
-def test_the_cpp_of_pages_compiles(html: Path, repository: Path, tmp_path: Path) -> None:
-    """All of it, in one program."""
-    source = tmp_path / "examples.cc"
+MAIN = """
+int main() {{
+  int failed = 0;
+  const auto run = [&](const char* name, const gradsmith::Status& status) {{
+    if (!status.ok()) {{
+      std::printf("%s: %s\\n", name, status.message().c_str());
+      failed = 1;
+    }}
+  }};
+{calls}
+  return failed;
+}}
+"""
+
+
+def test_the_cpp_of_pages_runs(html: Path, repository: Path, tmp_path: Path) -> None:
+    """All of it, in one program, of which each example gives success."""
+    tree = Path(os.environ.get("GRADSMITH_BUILD_DIR", repository / "build/default"))
+    if not (tree / "libgradsmith.a").exists():
+        pytest.skip("examples in C++ are not run: the library is not built")
     folder = html.parent / "source/generated/docs"
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))]
     blocks = [block for text in texts for block in re.findall(r"^```cpp\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)]
-    source.write_text("\n".join(blocks), encoding="utf-8")
-    include = [f"-I{repository / folder}" for folder in ("runtime/include", "generated/include")]
-    command = ["c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *include, str(source)]
+    names = [name for block in blocks for name in re.findall(r"^gradsmith::Status (\w+)\(\) \{$", block, re.MULTILINE)]
+    assert len(names) == len(blocks) > 140
+    main = MAIN.format(calls="\n".join(f'  run("{name}", {name}());' for name in names))
+    source, program = tmp_path / "examples.cc", tmp_path / "examples"
+    source.write_text("\n".join(["#include <cstdio>", *blocks, main]), encoding="utf-8")
+    include = [f"-I{repository / 'runtime/include'}", f"-I{tree / 'generated/include'}"]
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    command = ["c++", "-std=c++20", "-O0", *warnings, *include, str(source), *linked(tree), "-o", str(program)]
     compiled = subprocess.run(command, check=False, text=True, capture_output=True)
     assert compiled.returncode == 0, compiled.stderr
-    assert len(blocks) > 140
+    ran = subprocess.run([str(program)], check=False, text=True, capture_output=True)
+    assert (ran.stdout, ran.returncode) == ("", 0)
+
+
+def linked(tree: Path) -> list[str]:
+    """What a program of others links, by the file for pkg-config."""
+    (libraries,) = re.findall(r"^Libs: (.*)$", (tree / "gradsmith.pc").read_text(encoding="utf-8"), re.MULTILINE)
+    others = [one for one in libraries.split() if "gradsmith" not in one and "${" not in one]
+    return [str(tree / "libgradsmith.a"), *others]

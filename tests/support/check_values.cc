@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/definitions.h"
 #include "support/checks.h"
 #include "support/compare.h"
 #include "support/elements.h"
@@ -181,7 +182,11 @@ void CompareOutputs(
   for (std::size_t i = 0; i < subject.op().outputs.size(); ++i) {
     const TensorSpec& spec = subject.op().outputs[i];
     const TestTensor& actual = problem.arguments.output(i);
-    const reference::Expected& expected = problem.expected.find(spec.name)->second;
+    const auto found = problem.expected.find(spec.name);
+    if (found == problem.expected.end()) {
+      continue;  // a seam says nothing of it
+    }
+    const reference::Expected& expected = found->second;
     if (problem.inexact.contains(spec.name)) {
       CompareWithin(subject, doing, spec, actual, expected, report);
     } else {
@@ -316,6 +321,104 @@ Report CheckRandom(const Subject& subject, const Case& problem, const std::strin
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
     Problem random = MakeRandomProblem(subject, problem, present, seed);
     RunAndCompare(subject, problem.attributes, random, Doing(subject, present), report);
+  }
+  return report;
+}
+
+Report CheckDefinition(const Subject& subject, const Case& problem, const std::string& seed) {
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  Report report;
+  for (const Present& present : PresentSubsets(subject.op().inputs)) {
+    Problem random = MakeRandomProblem(subject, problem, present, seed);
+    const reference::Tensors defined =
+        reference::DefinitionOf(subject.op().name)(random.arguments.InputValues(), attributes);
+    for (const auto& [name, value] : defined) {
+      random.expected.find(name)->second.value = value;
+    }
+    RunAndCompare(
+        subject, problem.attributes, random, "by definition " + Doing(subject, present), report);
+  }
+  return report;
+}
+
+namespace {
+
+/// What every element of an input is where a seam does not say it: short numbers, all different.
+reference::Numbers NumbersBesideSeams(const Subject& subject) {
+  reference::Numbers numbers;
+  double next = 1.25;
+  for (const TensorSpec& spec : subject.op().inputs) {
+    const bool is_number = IsFloating(subject.TypeOf(spec));
+    numbers[std::string(spec.name)] = is_number ? next : 0;
+    next += is_number ? 0.25 : 0;
+  }
+  return numbers;
+}
+
+/// The inputs at a seam; nothing where the row's types do not hold the place.
+std::optional<reference::Numbers>
+NumbersAtSeam(const Subject& subject, const Seam& seam, const reference::Attributes& attributes) {
+  const reference::Numbers beside = NumbersBesideSeams(subject);
+  reference::Numbers numbers = beside;
+  for (const SeamValue& at : seam.at) {
+    const auto value = static_cast<double>(
+        reference::NumberOf(subject.tests->seam_nodes, at.node, beside, attributes).value);
+    const auto specs = subject.op().inputs;
+    const auto spec = std::find_if(
+        specs.begin(), specs.end(), [&](const TensorSpec& one) { return one.name == at.tensor; });
+    const double held = RoundAll(subject.TypeOf(*spec), {value}).front();
+    if (held != value && !std::isnan(value)) {
+      return std::nullopt;
+    }
+    numbers[at.tensor] = value;
+  }
+  return numbers;
+}
+
+/// Has every element be its input's number, and the expected ones what the seam says.
+Problem ProblemAtSeam(
+    const Subject& subject,
+    const Case& problem,
+    const Seam& seam,
+    const reference::Numbers& numbers,
+    const std::string& seed) {
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  Problem changed = MakeRandomProblem(
+      subject, problem, AllPresent(subject.op().inputs), seed, [&](reference::Tensors& inputs) {
+        for (auto& [name, tensor] : inputs) {
+          std::fill(tensor.values.begin(), tensor.values.end(), numbers.at(name));
+        }
+      });
+  reference::ExpectedOutputs expected;
+  for (const SeamValue& gives : seam.gives) {
+    reference::Expected& output = changed.expected.find(gives.tensor)->second;
+    const reference::CountingNumber term =
+        reference::NumberOf(subject.tests->seam_nodes, gives.node, numbers, attributes);
+    for (std::size_t i = 0; i < output.terms.size(); ++i) {
+      const double terms = output.terms[i];
+      output.value.values[i] = terms == 0 ? 0 : terms * static_cast<double>(term.value);
+      output.error[i] =
+          terms * (static_cast<double>(term.error) + terms * std::abs(output.value.values[i]));
+    }
+    expected.insert(*changed.expected.find(gives.tensor));
+  }
+  changed.expected = std::move(expected);
+  return changed;
+}
+
+}  // namespace
+
+Report CheckSeams(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  for (const Seam& seam : subject.tests->seams) {
+    const auto numbers = NumbersAtSeam(subject, seam, attributes);
+    if (!numbers) {
+      report.notes.push_back("no element is at " + seam.text);
+      continue;
+    }
+    Problem at_seam = ProblemAtSeam(subject, problem, seam, *numbers, seed);
+    RunAndCompare(subject, problem.attributes, at_seam, "where " + seam.text, report);
   }
   return report;
 }

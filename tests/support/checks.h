@@ -20,6 +20,15 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
 /// Real numbers, rounded to the row's types first: AllowedError against the oracle.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// CheckDefinition compares an operator that has a reference::Definition with it, on CheckRandom's
+/// data.
+Report CheckDefinition(const Subject& subject, const Case& problem, const std::string& seed);
+
+/// CheckSeams looks at each of the op's seams: where every element of an input is the same number,
+/// so are those of the outputs, and as the schema says. A place that the row's types do not hold is
+/// noted and passed over.
+Report CheckSeams(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// CheckRandom's data with one element of a tensor of several dims infinite or NaN: what it reaches
 /// is as the oracle says, and what it does not reach is untouched by it.
 Report CheckNotFinite(const Subject& subject, const Case& problem, const std::string& seed);
@@ -70,7 +79,7 @@ Report CheckNeighbours(const Subject& subject);
 struct Kind {
   std::string name;
   Report (*check)(const Subject& subject, const Case& problem, const std::string& seed);
-  bool (*applies)(const Row& row);
+  bool (*applies)(const Row& row, const OpTests& tests);
 };
 
 /// CaseKinds returns the checks that are made of every row on every case.

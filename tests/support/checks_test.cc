@@ -99,7 +99,7 @@ TEST(ChecksTest, HonestKernelsPass) {
     EXPECT_EQ(CheckNeighbours(subject).failures, std::vector<std::string>());
     for (const Case* problem : subject.tests->cases) {
       for (const Kind& kind : CaseKinds()) {
-        if (kind.applies(*subject.row)) {
+        if (kind.applies(*subject.row, *subject.tests)) {
           const Report report = kind.check(subject, *problem, "seed");
           EXPECT_TRUE(report.ok()) << kind.name << " " << problem->name;
           EXPECT_EQ(report.failures, std::vector<std::string>());
@@ -107,6 +107,46 @@ TEST(ChecksTest, HonestKernelsPass) {
       }
     }
   }
+}
+
+TEST(ChecksTest, SeamsFindWhatIsNotSaid) {
+  const reference::FormulaNode nodes[] = {
+      {.operation = "number", .number = 0}, {.operation = "number", .number = 1}};
+  for (const RowIndex row : {kScaleFloat, fake::kScaleDouble}) {
+    Subject subject = MakeSubject(row);
+    OpTests tests = *subject.tests;
+    tests.seam_nodes = nodes;
+    subject.tests = &tests;
+    const Case& problem = *tests.cases.front();
+    const Seam seams[] = {
+        {.text = "X = 0, total = 0",
+         .at = {{.tensor = "X", .node = 0}, {.tensor = "total", .node = 0}},
+         .gives = {{.tensor = "total", .node = 0}}},
+        {.text = "X = 0, total = 0",
+         .at = {{.tensor = "X", .node = 0}, {.tensor = "total", .node = 0}},
+         .gives = {{.tensor = "total", .node = 1}}}};
+    tests.seams = std::span(seams).first(1);
+    EXPECT_EQ(CheckSeams(subject, problem, "seed").failures, std::vector<std::string>());
+    tests.seams = seams;
+    const Report report = CheckSeams(subject, problem, "seed");
+    ASSERT_EQ(report.failures.size(), 1);
+    EXPECT_TRUE(report.failures[0].starts_with("where X = 0, total = 0: total["))
+        << report.failures[0];
+  }
+}
+
+TEST(ChecksTest, NotFiniteNumbersAreForFormulasOnEachBackend) {
+  const auto& kinds = CaseKinds();
+  const auto not_finite = std::ranges::find(kinds, "NotFinite", &Kind::name);
+  ASSERT_NE(not_finite, kinds.end());
+  OpSchema schema = *MakeSubject(kScaleFloat).row->op;
+  Row row = *MakeSubject(kScaleFloat).row;
+  row.op = &schema;
+  row.backend = Backend::kCuda;
+  schema.kernel = "formulas::Scale";
+  EXPECT_TRUE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests));
+  schema.kernel = "fake::Scale";
+  EXPECT_FALSE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests));
 }
 
 TEST(ChecksTest, ExactFindsOneUnitInTheLastPlace) {

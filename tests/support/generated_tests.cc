@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/definitions.h"
 #include "support/checks.h"
 #include "support/memory.h"
 
@@ -29,6 +30,10 @@ std::string Join(const std::vector<std::string>& texts, const std::string& separ
     joined += (joined.empty() ? "" : separator) + text;
   }
   return joined;
+}
+
+bool HasFormulas(const Row& row) {
+  return row.op->kernel.starts_with("formulas::");
 }
 
 /// A test whose body is a check.
@@ -61,7 +66,7 @@ class Registrar {
       Subject subject_of_case = subject;
       subject_of_case.row = &RowForCase(*row, *problem);
       for (const Kind& kind : CaseKinds()) {
-        if (kind.applies(*row)) {
+        if (kind.applies(*row, tests)) {
           AddCase(subject_of_case, *problem, kind, kind.name + "/" + name + "_" + problem->name);
         }
       }
@@ -183,22 +188,32 @@ const std::vector<const OpTests*>& AllOpTests() {
 }
 
 const std::vector<Kind>& CaseKinds() {
-  constexpr auto kAlways = [](const Row&) { return true; };
-  constexpr auto kGradients = [](const Row& row) { return !row.op->gradient_of.empty(); };
-  constexpr auto kInPlace = [](const Row& row) {
+  constexpr auto kAlways = [](const Row&, const OpTests&) { return true; };
+  constexpr auto kGradients = [](const Row& row, const OpTests&) {
+    return !row.op->gradient_of.empty();
+  };
+  constexpr auto kInPlace = [](const Row& row, const OpTests&) {
     return std::ranges::any_of(
         row.op->outputs, [](const TensorSpec& output) { return output.in_place_of >= 0; });
   };
-  constexpr auto kShapeOnly = [](const Row& row) {
+  constexpr auto kShapeOnly = [](const Row& row, const OpTests&) {
     return std::ranges::any_of(
         row.op->inputs, [](const TensorSpec& input) { return input.shape_only; });
   };
+  constexpr auto kDefined = [](const Row& row, const OpTests&) {
+    return HasFormulas(row) && reference::DefinitionOf(row.op->name) != nullptr;
+  };
+  constexpr auto kHasSeams = [](const Row&, const OpTests& tests) { return !tests.seams.empty(); };
   // Kernels on tensor cores multiply the zeros of padding.
-  constexpr auto kOnCpu = [](const Row& row) { return row.backend == Backend::kCpu; };
+  constexpr auto kAsFormulas = [](const Row& row, const OpTests&) {
+    return row.backend == Backend::kCpu || HasFormulas(row);
+  };
   static const std::vector<Kind> kKinds = {
       {"Exact", &CheckExact, kAlways},
       {"Random", &CheckRandom, kAlways},
-      {"NotFinite", &CheckNotFinite, kOnCpu},
+      {"Definition", &CheckDefinition, kDefined},
+      {"Seams", &CheckSeams, kHasSeams},
+      {"NotFinite", &CheckNotFinite, kAsFormulas},
       {"Accumulate", &CheckAccumulate, kGradients},
       {"Gradient", &CheckGradient, kGradients},
       {"OutputSubsets", &CheckOutputSubsets, kAlways},

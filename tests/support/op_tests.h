@@ -11,6 +11,7 @@
 #include "gradsmith/context.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
+#include "reference/formula.h"
 #include "reference/oracle.h"
 #include "support/test_tensor.h"
 
@@ -115,6 +116,21 @@ struct TypedRow {
   Status (*run)(const TypedCall& call) = nullptr;
 };
 
+/// SeamValue is what an element of a tensor is at a seam: the number of a node.
+struct SeamValue {
+  std::string tensor;
+  std::size_t node = 0;
+};
+
+/// Seam is a place where an op's formulas choose between sides, and what the schema says that they
+/// give there.
+struct Seam {
+  /// As the schema has it, for messages.
+  std::string text;
+  std::vector<SeamValue> at;
+  std::vector<SeamValue> gives;
+};
+
 /// OpTests is all that a shard says of an op.
 struct OpTests {
   std::string op;
@@ -125,6 +141,9 @@ struct OpTests {
   std::span<const TypedRow> rows = {};
   Result<std::vector<Dims>> (*infer_shapes)(const TypedShapes& call) = nullptr;
   std::span<const Case* const> cases = {};
+  std::span<const Seam> seams = {};
+  /// What the seams' values are made of.
+  std::span<const reference::FormulaNode> seam_nodes = {};
 };
 
 /// AddOpTests hands a shard's op over; RegisterGeneratedTests makes tests of it. The argument

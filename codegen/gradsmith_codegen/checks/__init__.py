@@ -30,6 +30,7 @@ from . import (
     names,
     operations,
     repeatable,
+    seams,
     shapes,
     splits,
     types,
@@ -55,6 +56,7 @@ MODULES = (
     formulas,
     operations,
     repeatable,
+    seams,
     history,
 )
 

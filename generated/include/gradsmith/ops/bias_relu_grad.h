@@ -36,13 +36,13 @@ struct BiasReluGradAttributes {};
 template <typename T_>
 struct BiasReluGradInputs {
   /// [*P, C]: gradient of the loss with respect to Y
-  // ops.yaml: BiasReluGrad, line 13 of the entry
+  // ops.yaml: BiasReluGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*P, C]: what the forward operator was given
-  // ops.yaml: BiasReluGrad, line 14 of the entry
+  // ops.yaml: BiasReluGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> A = {};
   /// [C]: what the forward operator was given
-  // ops.yaml: BiasReluGrad, line 15 of the entry
+  // ops.yaml: BiasReluGrad, line 18 of the entry
   ::gradsmith::TensorView<const T_> B = {};
 };
 
@@ -51,11 +51,11 @@ struct BiasReluGradInputs {
 template <typename T_>
 struct BiasReluGradOutputs {
   /// [*P, C], optional: gradient of the loss with respect to A
-  // ops.yaml: BiasReluGrad, line 17 of the entry
+  // ops.yaml: BiasReluGrad, line 20 of the entry
   ::gradsmith::TensorView<T_> dA = {};
   /// [C], optional: gradient of the loss with respect to the bias, summed over all dims but the
   /// last
-  // ops.yaml: BiasReluGrad, line 18 of the entry
+  // ops.yaml: BiasReluGrad, line 21 of the entry
   ::gradsmith::TensorView<T_> dB = {};
 };
 

@@ -38,10 +38,10 @@ struct CeluGradAttributes {
 template <typename T_>
 struct CeluGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: ReluGrad, line 8 of the entry
+  // ops.yaml: ReluGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what the forward operator was given
-  // ops.yaml: ReluGrad, line 9 of the entry
+  // ops.yaml: ReluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -50,7 +50,7 @@ struct CeluGradInputs {
 template <typename T_>
 struct CeluGradOutputs {
   /// [*D], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: ReluGrad, line 11 of the entry
+  // ops.yaml: ReluGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

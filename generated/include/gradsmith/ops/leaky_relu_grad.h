@@ -38,10 +38,10 @@ struct LeakyReluGradAttributes {
 template <typename T_>
 struct LeakyReluGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: LeakyReluGrad, line 8 of the entry
+  // ops.yaml: LeakyReluGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what LeakyRelu was given
-  // ops.yaml: LeakyReluGrad, line 9 of the entry
+  // ops.yaml: LeakyReluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -50,7 +50,7 @@ struct LeakyReluGradInputs {
 template <typename T_>
 struct LeakyReluGradOutputs {
   /// [*D], may be written in place of input dY: X > 0 ? dY : alpha * dY
-  // ops.yaml: LeakyReluGrad, line 11 of the entry
+  // ops.yaml: LeakyReluGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

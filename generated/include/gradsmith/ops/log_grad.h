@@ -32,10 +32,10 @@ struct LogGradAttributes {};
 template <typename T_>
 struct LogGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: ReluGrad, line 8 of the entry
+  // ops.yaml: ReluGrad, line 11 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what the forward operator was given
-  // ops.yaml: ReluGrad, line 9 of the entry
+  // ops.yaml: ReluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -44,7 +44,7 @@ struct LogGradInputs {
 template <typename T_>
 struct LogGradOutputs {
   /// [*D], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: ReluGrad, line 11 of the entry
+  // ops.yaml: ReluGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

@@ -30,10 +30,10 @@ namespace gradsmith {
 // ops.yaml: LpNormalization, line 1 of the entry
 struct LpNormalizationAttributes {
   /// the axis along which a row lies
-  // ops.yaml: LpNormalization, line 14 of the entry
+  // ops.yaml: LpNormalization, line 16 of the entry
   ::std::int64_t axis = -1;
   /// the norm: 1, the sum of absolute values, or 2, the square root of the sum of squares
-  // ops.yaml: LpNormalization, line 15 of the entry
+  // ops.yaml: LpNormalization, line 17 of the entry
   ::std::int64_t p = 2;
 };
 
@@ -50,7 +50,7 @@ struct LpNormalizationInputs {
 template <typename T_>
 struct LpNormalizationOutputs {
   /// [*B, A, *F], may be written in place of input X: X / norm
-  // ops.yaml: LpNormalization, line 11 of the entry
+  // ops.yaml: LpNormalization, line 13 of the entry
   ::gradsmith::TensorView<T_> Y = {};
 };
 

@@ -32,10 +32,10 @@ namespace gradsmith {
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 struct LpNormalizationGradAttributes {
   /// the axis along which a row lies
-  // ops.yaml: LpNormalization, line 14 of the entry
+  // ops.yaml: LpNormalization, line 16 of the entry
   ::std::int64_t axis = -1;
   /// the norm: 1, the sum of absolute values, or 2, the square root of the sum of squares
-  // ops.yaml: LpNormalization, line 15 of the entry
+  // ops.yaml: LpNormalization, line 17 of the entry
   ::std::int64_t p = 2;
 };
 
@@ -43,10 +43,10 @@ struct LpNormalizationGradAttributes {
 template <typename T_>
 struct LpNormalizationGradInputs {
   /// [*B, A, *F]: gradient of the loss with respect to Y
-  // ops.yaml: LpNormalizationGrad, line 13 of the entry
+  // ops.yaml: LpNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, A, *F]: what was normalized
-  // ops.yaml: LpNormalizationGrad, line 14 of the entry
+  // ops.yaml: LpNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -55,7 +55,7 @@ struct LpNormalizationGradInputs {
 template <typename T_>
 struct LpNormalizationGradOutputs {
   /// [*B, A, *F], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: LpNormalizationGrad, line 16 of the entry
+  // ops.yaml: LpNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

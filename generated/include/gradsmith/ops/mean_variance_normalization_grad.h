@@ -42,16 +42,16 @@ struct MeanVarianceNormalizationGradAttributes {
 template <typename T_>
 struct MeanVarianceNormalizationGradInputs {
   /// [N, C, *D]: gradient of the loss with respect to Y
-  // ops.yaml: MeanVarianceNormalizationGrad, line 11 of the entry
+  // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what MeanVarianceNormalization was given
-  // ops.yaml: MeanVarianceNormalizationGrad, line 12 of the entry
+  // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [C]: what MeanVarianceNormalization gave
-  // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
+  // ops.yaml: MeanVarianceNormalizationGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> mean = {};
   /// [C]: what MeanVarianceNormalization gave
-  // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
+  // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> std_dev = {};
 };
 
@@ -60,7 +60,7 @@ struct MeanVarianceNormalizationGradInputs {
 template <typename T_>
 struct MeanVarianceNormalizationGradOutputs {
   /// [N, C, *D], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: MeanVarianceNormalizationGrad, line 16 of the entry
+  // ops.yaml: MeanVarianceNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

@@ -36,13 +36,13 @@ struct PReluGradAttributes {};
 template <typename T_>
 struct PReluGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: PReluGrad, line 9 of the entry
+  // ops.yaml: PReluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what PRelu was given
-  // ops.yaml: PReluGrad, line 10 of the entry
+  // ops.yaml: PReluGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*S]: what PRelu was given
-  // ops.yaml: PReluGrad, line 11 of the entry
+  // ops.yaml: PReluGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> slope = {};
 };
 
@@ -51,10 +51,10 @@ struct PReluGradInputs {
 template <typename T_>
 struct PReluGradOutputs {
   /// [*D], optional, may be written in place of input dY: X > 0 ? dY : slope * dY
-  // ops.yaml: PReluGrad, line 13 of the entry
+  // ops.yaml: PReluGrad, line 16 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: sum of (X > 0 ? 0 : X * dY) over what slope is broadcast to
-  // ops.yaml: PReluGrad, line 14 of the entry
+  // ops.yaml: PReluGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dSlope = {};
 };
 

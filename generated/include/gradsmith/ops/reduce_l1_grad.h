@@ -39,10 +39,10 @@ struct ReduceL1GradAttributes {
 template <typename T_>
 struct ReduceL1GradInputs {
   /// [*B, *F]: gradient of the loss with respect to Y
-  // ops.yaml: ReduceL1Grad, line 7 of the entry
+  // ops.yaml: ReduceL1Grad, line 9 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, A, *F]: what was reduced
-  // ops.yaml: ReduceL1Grad, line 8 of the entry
+  // ops.yaml: ReduceL1Grad, line 10 of the entry
   ::gradsmith::TensorView<const T_> X = {};
 };
 
@@ -51,7 +51,7 @@ struct ReduceL1GradInputs {
 template <typename T_>
 struct ReduceL1GradOutputs {
   /// [*B, A, *F]: gradient of the loss with respect to X
-  // ops.yaml: ReduceL1Grad, line 9 of the entry
+  // ops.yaml: ReduceL1Grad, line 11 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

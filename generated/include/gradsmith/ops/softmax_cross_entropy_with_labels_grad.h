@@ -43,7 +43,7 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
 struct SoftmaxCrossEntropyWithLabelsGradAttributes {
   /// a label that is ignored; absent unless it is given
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
 };
 
@@ -51,22 +51,22 @@ struct SoftmaxCrossEntropyWithLabelsGradAttributes {
 template <typename T1_, typename T_, typename Tind_>
 struct SoftmaxCrossEntropyWithLabelsGradInputs {
   /// [N, *D]: gradient arriving at the losses
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 13 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
   ::gradsmith::TensorView<const T1_> dY = {};
   /// [N, C, *D]: logits
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 14 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [N, *D]: the largest logit of each sample, 0 where that is not finite
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
   ::gradsmith::TensorView<const T1_> largest = {};
   /// [N, *D]: the logarithm of the sum of exp(X - largest)
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 17 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 19 of the entry
   ::gradsmith::TensorView<const T1_> log_sum = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 18 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
 };
 
@@ -75,35 +75,35 @@ struct SoftmaxCrossEntropyWithLabelsGradInputs {
 template <typename T1_, typename T_, typename Tind_>
 struct SoftmaxCrossEntropyWithLabelsGradOutputs {
   /// [N, C, *D], may be written in place of input X: gradient for the logits
-  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 20 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 22 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyWithLabelsGrad.
 template <typename T1_, typename T_, typename Tind_>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad = false;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
-template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
-template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t> = true;
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+template <>
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t> = true;
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+template <>
+inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t> = true;
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t> = true;
 

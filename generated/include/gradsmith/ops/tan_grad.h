@@ -44,7 +44,7 @@ struct TanGradInputs {
 template <typename T_>
 struct TanGradOutputs {
   /// [*D], may be written in place of input dY: gradient of the loss with respect to X
-  // ops.yaml: ReluGrad, line 11 of the entry
+  // ops.yaml: ReluGrad, line 14 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

@@ -28,7 +28,7 @@ namespace gradsmith {
 // ops.yaml: ThresholdedRelu, line 1 of the entry
 struct ThresholdedReluAttributes {
   /// the threshold
-  // ops.yaml: ThresholdedRelu, line 10 of the entry
+  // ops.yaml: ThresholdedRelu, line 13 of the entry
   double alpha = 1.0;
 };
 

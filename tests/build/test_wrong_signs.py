@@ -1,0 +1,86 @@
+"""Each gradient that has formulas, with one wrong sign among these: the generated tests of every one of them fail.
+
+All of them are one library, built once: of doubles, for the CPU, with two cases each. Which sign is wrong differs from
+operator to operator; test_derivatives.py and its like in tests/codegen plant every one there is, and build nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from build_tree import REPOSITORY, build, run_generator
+from formula_language import OPS, is_condition, with_wrong_signs
+
+BUILD = Path(os.environ.get("GRADSMITH_BUILD_DIR", REPOSITORY / "build/default"))
+PROGRAM = BUILD / "tests/gradsmith_wrong_sign_tests"
+# They compare with something else than these formulas.
+CHECKS = "*.Gradient/*:*.Definition/*"
+
+OF_FORMULAS = {name: op for name, op in OPS.items() if "formulas" in op}
+# Of the last two, nothing is differentiated.
+GRADIENTS = [name for name, op in OF_FORMULAS.items() if op.get("gradient_of") in OF_FORMULAS]
+GRADIENTS += ["InPlaceAccumulatorV2", "SoftmaxCrossEntropyLossInternalGrad"]
+
+RIGHT = {**OPS["SigmoidGrad"], "name": "RightSigmoidGrad"}  # whose tests pass beside them
+
+
+def with_a_wrong_sign(op: dict[str, Any], number: int) -> dict[str, Any]:
+    """The entry with one of its signs wrong, another by another number."""
+    texts = {name: str(text) for name, text in op["formulas"].items() if not is_condition(str(text))}
+    wrong = [(name, other) for name, text in texts.items() for other in with_wrong_signs(text)]
+    name, text = wrong[number % len(wrong)]
+    ast.parse(text.strip(), mode="eval")
+    return {**op, "formulas": {**op["formulas"], name: text}}
+
+
+def of_doubles(op: dict[str, Any]) -> dict[str, Any]:
+    """The entry with its first row that has no other floating types, and its first cases, for the CPU."""
+    shorter = {"float", "MLFloat16", "BFloat16"}
+    rows = [(name, types) for name, types in op["rows"].items() if not shorter & set(types.values())]
+    return {**op, "rows": dict(rows[:1]), "cases": op["cases"][:2], "backends": ["cpu"]}
+
+
+def schema() -> str:
+    ops = [with_a_wrong_sign(op, number) if name in GRADIENTS else op for number, (name, op) in enumerate(OPS.items())]
+    head = {"schema_version": 1, "domain": "com.example", "since_version": 1}
+    entries = [of_doubles(op) for op in [*ops, RIGHT] if "formulas" in op]
+    return yaml.safe_dump({**head, "ops": entries}, sort_keys=False)
+
+
+@pytest.fixture(scope="module")
+def failed() -> set[str]:
+    """The operators of which a test fails, among those of all of them."""
+    folder = BUILD / "tests/wrong_signs"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ops.yaml").write_text(schema())
+    only = [part for name in (*GRADIENTS, RIGHT["name"]) for part in ("--only", name)]
+    what = ["--library", "wrong_signs", "--shards", "1", "--without", "docs", "--without", "python"]
+    run_generator("generate", "--schema", str(folder / "ops.yaml"), "--out", str(folder), *what, *only)
+    build(BUILD, PROGRAM.name)
+    command = [str(PROGRAM), "--gtest_brief=1", f"--gtest_filter={CHECKS}"]
+    told = subprocess.run(command, check=False, text=True, capture_output=True).stdout
+    assert f"from {len(GRADIENTS) + 1} test suites ran" in told, told
+    return set(re.findall(r"\[  FAILED  \] (\w+)\.", told))
+
+
+def test_every_gradient_has_a_wrong_sign() -> None:
+    assert len(GRADIENTS) >= 65
+    for number, name in enumerate(OPS):
+        if name in GRADIENTS:
+            assert with_a_wrong_sign(OPS[name], number)["formulas"] != OPS[name]["formulas"]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_the_generated_tests_notice_it(name: str, failed: set[str]) -> None:
+    assert name in failed
+
+
+def test_they_pass_where_no_sign_is_wrong(failed: set[str]) -> None:
+    assert RIGHT["name"] not in failed
