@@ -1010,101 +1010,101 @@ constinit const std::int32_t kEntryLine = 2433;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2480
+// ops.yaml:2479
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2480;
+constinit const std::int32_t kEntryLine = 2479;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2507
+// ops.yaml:2506
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2507;
+constinit const std::int32_t kEntryLine = 2506;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2555
+// ops.yaml:2552
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2555;
+constinit const std::int32_t kEntryLine = 2552;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2593
+// ops.yaml:2590
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2593;
+constinit const std::int32_t kEntryLine = 2590;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2634
+// ops.yaml:2631
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2634;
+constinit const std::int32_t kEntryLine = 2631;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2659
+// ops.yaml:2656
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2659;
+constinit const std::int32_t kEntryLine = 2656;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2682
+// ops.yaml:2679
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2682;
+constinit const std::int32_t kEntryLine = 2679;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2716
+// ops.yaml:2713
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2716;
+constinit const std::int32_t kEntryLine = 2713;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2747
+// ops.yaml:2744
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2747;
+constinit const std::int32_t kEntryLine = 2744;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2775
+// ops.yaml:2772
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2775;
+constinit const std::int32_t kEntryLine = 2772;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2798
+// ops.yaml:2795
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2798;
+constinit const std::int32_t kEntryLine = 2795;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2830
+// ops.yaml:2827
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2830;
+constinit const std::int32_t kEntryLine = 2827;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2858
+// ops.yaml:2855
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2858;
+constinit const std::int32_t kEntryLine = 2855;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2892
+// ops.yaml:2889
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2892;
+constinit const std::int32_t kEntryLine = 2889;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1397,33 +1397,33 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
     // ops.yaml:2433
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2480
+    // ops.yaml:2479
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2507
+    // ops.yaml:2506
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2555
+    // ops.yaml:2552
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2593
+    // ops.yaml:2590
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2634
+    // ops.yaml:2631
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2659
+    // ops.yaml:2656
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2682
+    // ops.yaml:2679
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2716
+    // ops.yaml:2713
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2747
+    // ops.yaml:2744
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2775
+    // ops.yaml:2772
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2798
+    // ops.yaml:2795
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2830
+    // ops.yaml:2827
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2858
+    // ops.yaml:2855
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2892
+    // ops.yaml:2889
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

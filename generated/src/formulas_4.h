@@ -347,16 +347,15 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
-    // is_ignored = given(ignore_index) and label == ignore_index
-    const bool v1 = row.scalars[2] != A{0} && v0;
-    // counts = label >= 0 and label < count(C) and not is_ignored
-    const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
+    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length;
+    // counts = label >= 0 and label < count(C) and not (given(ignore_index) and label == ignore_index)
+    const bool v2 = v1 && !(row.scalars[2] != A{0} && v0);
     // scale = where(given(weight), weight[label], 1)
     const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
     const A v4 = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};
     outputs[0] = v4;
-    outputs[1] = v2 ? v3 : A{0};
-    outputs[2] = v4;
+    outputs[1] = v4;
+    outputs[2] = v2 ? v3 : A{0};
   }
 };
 using SoftmaxCrossEntropyLossFormula =
@@ -373,8 +372,8 @@ struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Terms(int /*phase*/, const RowValues<A>& /*row*/, const A* in, const A* /*columns*/, A* terms) {
-    terms[0] = in[0];
-    terms[1] = in[1];
+    terms[0] = in[1];
+    terms[1] = in[0];
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void

@@ -6432,15 +6432,15 @@ constexpr std::array<std::string_view, 3> kTypeParameters = {
 };
 
 constexpr std::array<SymbolSpec, 3> kSymbols = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "N",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
     SymbolSpec{
         .name = "C",
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 27 of the entry
     SymbolSpec{
         .name = "D",
         .is_list = true,
@@ -6502,21 +6502,21 @@ constexpr std::array<DimSpec, 2> kShape3 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 22 of the entry
     TensorSpec{
         .name = "X",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 25 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape1,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -6527,14 +6527,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
     TensorSpec{
         .name = "Y",
         .type_parameter = 2,
         .shape = kShape3,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 29 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
@@ -6557,7 +6557,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 30 of the entry
     AttributeSpec{
         .name = "ignore_index",
         .kind = AttributeKind::kInt,
@@ -6566,7 +6566,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .minimum = -internal::kUnbounded,
         .maximum = internal::kUnbounded,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -6607,16 +6607,16 @@ constexpr std::array<internal::NamedOperand, 7> kNamed = {
     internal::NamedOperand{.argument = 1, .names = {0, 1, 2}},
     // Y_none
     internal::NamedOperand{.argument = 2, .names = {0, 2}},
-    // factor
-    internal::NamedOperand{.argument = 3, .names = {0, 2}},
     // loss
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // total_1
     internal::NamedOperand{.argument = 4, .names = {0, 2}},
 };
 
 constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
-    // factor
-    internal::NamedOperand{.argument = 3, .names = {0, 2}},
     // loss
+    internal::NamedOperand{.argument = 3, .names = {0, 2}},
+    // total_1
     internal::NamedOperand{.argument = 4, .names = {0, 2}},
     // Y
     internal::NamedOperand{.argument = 0, .names = {}},
@@ -6624,9 +6624,9 @@ constexpr std::array<internal::NamedOperand, 3> kNamed2 = {
 
 // What passes leave to later ones, by the names of its dims.
 constexpr std::array<IntList, 2> kTemporaries = {
-    // factor
-    IntList{0, 2},
     // loss
+    IntList{0, 2},
+    // total_1
     IntList{0, 2},
 };
 
@@ -6763,7 +6763,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -6773,7 +6773,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kFloat,
@@ -6783,7 +6783,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kDouble,
@@ -6793,7 +6793,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kDouble,
@@ -6803,7 +6803,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kMLFloat16,
@@ -6813,7 +6813,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kMLFloat16,
@@ -6823,7 +6823,7 @@ constexpr std::array<DataType, 3> kTypes5 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 constexpr std::array<DataType, 3> kTypes6 = {
     // T
     DataType::kBFloat16,
@@ -6833,7 +6833,7 @@ constexpr std::array<DataType, 3> kTypes6 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 constexpr std::array<DataType, 3> kTypes7 = {
     // T
     DataType::kBFloat16,
@@ -6843,7 +6843,7 @@ constexpr std::array<DataType, 3> kTypes7 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 constexpr std::array<DataType, 3> kTypes8 = {
     // T
     DataType::kMLFloat16,
@@ -6853,7 +6853,7 @@ constexpr std::array<DataType, 3> kTypes8 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 constexpr std::array<DataType, 3> kTypes9 = {
     // T
     DataType::kBFloat16,
@@ -6866,11 +6866,33 @@ constexpr std::array<DataType, 3> kTypes9 = {
 }  // namespace
 
 constinit const std::array<Row, 20> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     Row{
         .op = &kSchema,
         .name = "float_int64",
         .types = kTypes0,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int64",
+        .types = kTypes0,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6880,8 +6902,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
+        .name = "float_int32",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6891,8 +6913,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6902,8 +6924,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes1,
+        .name = "double_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6913,8 +6935,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6924,8 +6946,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes2,
+        .name = "double_int32",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6935,8 +6957,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6946,8 +6968,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int32",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes4,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6957,8 +6979,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6968,8 +6990,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes4,
+        .name = "half_int32",
+        .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -6979,8 +7001,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -6990,8 +7012,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int32",
-        .types = kTypes5,
+        .name = "bf16_int64",
+        .types = kTypes6,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -7001,8 +7023,8 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -7012,37 +7034,15 @@ constinit const std::array<Row, 20> kRows = {
     // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes6,
+        .name = "bf16_int32",
+        .types = kTypes7,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
         .line_offset = 37,
     },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 38,
-    },
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "bf16_int32",
-        .types = kTypes7,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_with_labels_stub::kEntryLine,
-        .line_offset = 38,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64_half_loss",
@@ -7051,9 +7051,9 @@ constinit const std::array<Row, 20> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
+        .line_offset = 33,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "half_int64_half_loss",
@@ -7062,9 +7062,9 @@ constinit const std::array<Row, 20> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 35,
+        .line_offset = 33,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16_int64_bf16_loss",
@@ -7073,9 +7073,9 @@ constinit const std::array<Row, 20> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 36,
+        .line_offset = 34,
     },
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     Row{
         .op = &kSchema,
         .name = "bf16_int64_bf16_loss",
@@ -7084,13 +7084,13 @@ constinit const std::array<Row, 20> kRows = {
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_stub::kEntryLine,
-        .line_offset = 36,
+        .line_offset = 34,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
     const Context& context,
@@ -7101,7 +7101,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
     const Context& context,
@@ -7112,7 +7112,7 @@ Status SoftmaxCrossEntropyLoss<float, std::int32_t, float>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
     const Context& context,
@@ -7123,7 +7123,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int64_t, double>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
     const Context& context,
@@ -7134,7 +7134,7 @@ Status SoftmaxCrossEntropyLoss<double, std::int32_t, double>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
     const Context& context,
@@ -7145,7 +7145,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
     const Context& context,
@@ -7156,7 +7156,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float>(
       5, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
     const Context& context,
@@ -7167,7 +7167,7 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float>(
       6, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
     const Context& context,
@@ -7178,7 +7178,7 @@ Status SoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float>(
       7, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -7189,7 +7189,7 @@ Status SoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16>(
       8, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 template <>
 Status SoftmaxCrossEntropyLoss<BFloat16, std::int64_t, BFloat16>(
     const Context& context,

@@ -3900,7 +3900,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -3919,7 +3919,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes1 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::sum,
@@ -3946,7 +3946,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes2 = {
     .ignore_index = 2,
     .reduction = ::gradsmith::LossReduction::none,
@@ -3973,7 +3973,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -3998,7 +3998,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes4 = {
     .ignore_index = -1,
 };
@@ -4023,7 +4023,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -4042,7 +4042,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 45 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -4061,7 +4061,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLoss, line 46 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -4100,25 +4100,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"double_int32", &Run<double, std::int32_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"half_int32", &Run<MLFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, std::int64_t, MLFloat16>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, std::int64_t, BFloat16>},
 };
 
@@ -4130,83 +4130,83 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     {"reduction", "mean"},
 };
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "given", .name = "ignore_index"},
-    // 1
     {.operation = "input", .name = "label"},
-    // 2
-    {.operation = "attribute", .name = "ignore_index"},
-    // 3
-    {.operation = "equal", .arguments = {1, 2}},
-    // 4
-    {.operation = "and", .arguments = {0, 3}},
-    // 5
+    // 1
     {.operation = "number", .number = 0.0},
-    // 6
-    {.operation = "greater_equal", .arguments = {1, 5}},
-    // 7
+    // 2
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 3
     {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 4
+    {.operation = "less", .arguments = {0, 3}},
+    // 5
+    {.operation = "and", .arguments = {2, 4}},
+    // 6
+    {.operation = "given", .name = "ignore_index"},
+    // 7
+    {.operation = "attribute", .name = "ignore_index"},
     // 8
-    {.operation = "less", .arguments = {1, 7}},
+    {.operation = "equal", .arguments = {0, 7}},
     // 9
     {.operation = "and", .arguments = {6, 8}},
     // 10
-    {.operation = "not", .arguments = {4}},
+    {.operation = "not", .arguments = {9}},
     // 11
-    {.operation = "and", .arguments = {9, 10}},
+    {.operation = "and", .arguments = {5, 10}},
     // 12
     {.operation = "given", .name = "weight"},
     // 13
-    {.operation = "lookup", .arguments = {1}, .name = "weight"},
+    {.operation = "lookup", .arguments = {0}, .name = "weight"},
     // 14
     {.operation = "number", .number = 1.0},
     // 15
     {.operation = "where", .arguments = {12, 13, 14}},
     // 16
-    {.operation = "where", .arguments = {11, 15, 5}},
-    // 17
     {.operation = "input", .name = "X"},
+    // 17
+    {.operation = "max", .arguments = {16}, .over = {"C"}},
     // 18
-    {.operation = "max", .arguments = {17}, .over = {"C"}},
+    {.operation = "subtract", .arguments = {17, 17}},
     // 19
-    {.operation = "subtract", .arguments = {18, 18}},
+    {.operation = "less", .arguments = {18, 14}},
     // 20
-    {.operation = "less", .arguments = {19, 14}},
+    {.operation = "where", .arguments = {19, 17, 1}},
     // 21
-    {.operation = "where", .arguments = {20, 18, 5}},
+    {.operation = "subtract", .arguments = {16, 20}},
     // 22
-    {.operation = "subtract", .arguments = {17, 21}},
+    {.operation = "exp", .arguments = {21}},
     // 23
-    {.operation = "exp", .arguments = {22}},
+    {.operation = "sum", .arguments = {22}, .over = {"C"}},
     // 24
-    {.operation = "sum", .arguments = {23}, .over = {"C"}},
+    {.operation = "log", .arguments = {23}},
     // 25
-    {.operation = "log", .arguments = {24}},
-    // 26
     {.operation = "index", .name = "C"},
+    // 26
+    {.operation = "equal", .arguments = {25, 0}},
     // 27
-    {.operation = "equal", .arguments = {26, 1}},
+    {.operation = "where", .arguments = {26, 16, 1}},
     // 28
-    {.operation = "where", .arguments = {27, 17, 5}},
+    {.operation = "sum", .arguments = {27}, .over = {"C"}},
     // 29
-    {.operation = "sum", .arguments = {28}, .over = {"C"}},
+    {.operation = "subtract", .arguments = {28, 20}},
     // 30
-    {.operation = "subtract", .arguments = {29, 21}},
+    {.operation = "subtract", .arguments = {24, 29}},
     // 31
-    {.operation = "subtract", .arguments = {25, 30}},
+    {.operation = "multiply", .arguments = {15, 30}},
     // 32
-    {.operation = "multiply", .arguments = {15, 31}},
+    {.operation = "where", .arguments = {11, 31, 1}},
     // 33
-    {.operation = "where", .arguments = {11, 32, 5}},
+    {.operation = "where", .arguments = {11, 15, 1}},
     // 34
-    {.operation = "sum", .arguments = {16}, .over = {"D", "N"}},
-    // 35
     {.operation = "sum", .arguments = {33}, .over = {"D", "N"}},
+    // 35
+    {.operation = "sum", .arguments = {32}, .over = {"D", "N"}},
     // 36
     {.operation = "chosen", .name = "reduction", .value = "mean"},
     // 37
@@ -4214,7 +4214,7 @@ const reference::FormulaNode kNodes[] = {
     // 38
     {.operation = "div0", .arguments = {35, 37}},
     // 39
-    {.operation = "subtract", .arguments = {22, 25}},
+    {.operation = "subtract", .arguments = {21, 24}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -4252,7 +4252,7 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs_if =
         {
-            {.name = "Y", .node = 33},
+            {.name = "Y", .node = 32},
         },
     .integers =
         {

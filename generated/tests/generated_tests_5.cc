@@ -4565,7 +4565,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -4585,7 +4585,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 41 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes1 = {
     .ignore_index = 2,
 };
@@ -4611,7 +4611,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 42 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes2 = {
     .ignore_index = -1,
 };
@@ -4637,7 +4637,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 43 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes3 = {};
 const Case kCase3 = {
     .name = "one_class",
@@ -4657,7 +4657,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 44 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "strided",
@@ -4677,7 +4677,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 46 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 45 of the entry
 const ::gradsmith::SoftmaxCrossEntropyWithLabelsAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_samples",
@@ -4713,21 +4713,21 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int64", &Run<float, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int64", &Run<double, std::int64_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"double_int32", &Run<double, std::int32_t, double>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int64", &Run<MLFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"half_int32", &Run<MLFloat16, std::int32_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int64", &Run<BFloat16, std::int64_t, float>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     {"bf16_int32", &Run<BFloat16, std::int32_t, float>},
 };
 
@@ -4740,33 +4740,33 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "given", .name = "ignore_index"},
-    // 1
     {.operation = "input", .name = "label"},
-    // 2
-    {.operation = "attribute", .name = "ignore_index"},
-    // 3
-    {.operation = "equal", .arguments = {1, 2}},
-    // 4
-    {.operation = "and", .arguments = {0, 3}},
-    // 5
+    // 1
     {.operation = "number", .number = 0.0},
-    // 6
-    {.operation = "greater_equal", .arguments = {1, 5}},
-    // 7
+    // 2
+    {.operation = "greater_equal", .arguments = {0, 1}},
+    // 3
     {.operation = "count", .arguments = {}, .over = {"C"}},
+    // 4
+    {.operation = "less", .arguments = {0, 3}},
+    // 5
+    {.operation = "and", .arguments = {2, 4}},
+    // 6
+    {.operation = "given", .name = "ignore_index"},
+    // 7
+    {.operation = "attribute", .name = "ignore_index"},
     // 8
-    {.operation = "less", .arguments = {1, 7}},
+    {.operation = "equal", .arguments = {0, 7}},
     // 9
     {.operation = "and", .arguments = {6, 8}},
     // 10
-    {.operation = "not", .arguments = {4}},
+    {.operation = "not", .arguments = {9}},
     // 11
-    {.operation = "and", .arguments = {9, 10}},
+    {.operation = "and", .arguments = {5, 10}},
     // 12
     {.operation = "given", .name = "weight"},
     // 13
-    {.operation = "lookup", .arguments = {1}, .name = "weight"},
+    {.operation = "lookup", .arguments = {0}, .name = "weight"},
     // 14
     {.operation = "number", .number = 1.0},
     // 15
@@ -4780,7 +4780,7 @@ const reference::FormulaNode kNodes[] = {
     // 19
     {.operation = "less", .arguments = {18, 14}},
     // 20
-    {.operation = "where", .arguments = {19, 17, 5}},
+    {.operation = "where", .arguments = {19, 17, 1}},
     // 21
     {.operation = "subtract", .arguments = {16, 20}},
     // 22
@@ -4792,9 +4792,9 @@ const reference::FormulaNode kNodes[] = {
     // 25
     {.operation = "index", .name = "C"},
     // 26
-    {.operation = "equal", .arguments = {25, 1}},
+    {.operation = "equal", .arguments = {25, 0}},
     // 27
-    {.operation = "where", .arguments = {26, 16, 5}},
+    {.operation = "where", .arguments = {26, 16, 1}},
     // 28
     {.operation = "sum", .arguments = {27}, .over = {"C"}},
     // 29
@@ -4804,7 +4804,7 @@ const reference::FormulaNode kNodes[] = {
     // 31
     {.operation = "multiply", .arguments = {15, 30}},
     // 32
-    {.operation = "where", .arguments = {11, 31, 5}},
+    {.operation = "where", .arguments = {11, 31, 1}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -5113,25 +5113,25 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
     {"float_int64", &Run<float, float, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
     {"float_int32", &Run<float, float, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
     {"double_int64", &Run<double, double, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
     {"double_int32", &Run<double, double, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
     {"half_int64", &Run<float, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
     {"half_int32", &Run<float, MLFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
     {"bf16_int64", &Run<float, BFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+    // ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
     {"bf16_int32", &Run<float, BFloat16, std::int32_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
     {"half_int64_half_loss", &Run<MLFloat16, MLFloat16, std::int64_t>},
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
     {"bf16_int64_bf16_loss", &Run<BFloat16, BFloat16, std::int64_t>},
 };
 
@@ -5143,7 +5143,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
     {"reduction", "mean"},
 };
 

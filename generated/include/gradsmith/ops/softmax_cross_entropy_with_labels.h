@@ -41,7 +41,7 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
 struct SoftmaxCrossEntropyWithLabelsAttributes {
   /// a label that is ignored; absent unless it is given
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
 };
 
@@ -49,13 +49,13 @@ struct SoftmaxCrossEntropyWithLabelsAttributes {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyWithLabelsInputs {
   /// [N, C, *D]: logits
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 19 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 20 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 22 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 21 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
 };
 
@@ -64,41 +64,41 @@ struct SoftmaxCrossEntropyWithLabelsInputs {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyWithLabelsOutputs {
   /// [N, *D]: the loss of each sample, 0 where its label is ignored
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 23 of the entry
   ::gradsmith::TensorView<T1_> Y = {};
   /// [N, *D], optional: the largest logit of each sample, 0 where that is not finite
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 24 of the entry
   ::gradsmith::TensorView<T1_> largest = {};
   /// [N, *D], optional: the logarithm of the sum of exp(X - largest)
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 26 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 25 of the entry
   ::gradsmith::TensorView<T1_> log_sum = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyWithLabels.
 template <typename T_, typename Tind_, typename T1_>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels = false;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<float, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<float, std::int32_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<double, std::int64_t, double> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<double, std::int32_t, double> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<MLFloat16, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<MLFloat16, std::int32_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<BFloat16, std::int64_t, float> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabels<BFloat16, std::int32_t, float> = true;
 

@@ -43,7 +43,7 @@ namespace gradsmith {
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
 struct SoftmaxCrossEntropyWithLabelsGradAttributes {
   /// a label that is ignored; absent unless it is given
-  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 30 of the entry
+  // ops.yaml: SoftmaxCrossEntropyWithLabels, line 29 of the entry
   ::std::optional<::std::int64_t> ignore_index = {};
 };
 
@@ -82,28 +82,28 @@ struct SoftmaxCrossEntropyWithLabelsGradOutputs {
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyWithLabelsGrad.
 template <typename T1_, typename T_, typename Tind_>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad = false;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 31 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 32 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, float, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 33 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 34 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<double, double, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 35 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 36 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, MLFloat16, std::int32_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 37 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int64_t> = true;
-// ops.yaml: SoftmaxCrossEntropyWithLabels, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyWithLabels, line 38 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyWithLabelsGrad<float, BFloat16, std::int32_t> = true;
 
