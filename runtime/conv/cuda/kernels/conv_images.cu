@@ -220,6 +220,63 @@ class DataGradient {
   int rows_;
 };
 
+/// What the warps of dX do: they store the pixels of the next step, which the others multiply as
+/// well, between a step's products.
+template <typename Data, typename Rows, typename Pixels>
+__device__ __forceinline__ void WriteDataGradient(
+    const Arguments& p, const Data& data, Rows& rows, Pixels& pixels) {
+  bool has_begun = true;
+  ForEachStep(p, [&](const Work& work, int row) {
+    if (row == work.first_row) {
+      rows.Open();
+      pixels.Open();
+      if (!has_begun) {
+        pixels.FetchFirst(work);
+      }
+      has_begun = false;
+      pixels.LoadFirst(work);
+    }
+    cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
+    const bool has_next = row + kRows < work.end_row;
+    if (has_next) {
+      pixels.FetchNext(work, row);
+    }
+    data.Write(work, row, rows);
+    cuda::SynchronizeBlock<kThreads>();  // the oldest rows of x have been read
+    if (has_next) {
+      pixels.Store();
+    }
+    rows.Advance();
+    pixels.Advance();
+  });
+}
+
+/// What the warps of dW do: they copy the rows of dY of the next step while they multiply.
+template <typename Sums, typename Rows, typename Pixels>
+__device__ __forceinline__ void SumFilterGradient(
+    const Arguments& p, Sums& sums, Rows& rows, Pixels& pixels) {
+  bool has_begun = true;
+  ForEachStep(p, [&](const Work& work, int row) {
+    if (row == work.first_row) {
+      rows.Open();
+      pixels.Open();
+      if (!has_begun) {
+        rows.CopyFirst(work);
+      }
+      has_begun = false;
+    }
+    cuda::WaitForCopies<0>();
+    cuda::SynchronizeBlock<kThreads>();
+    if (row + kRows < work.end_row) {
+      rows.CopyNext(work, row);
+    }
+    sums.Add(work, row, rows, pixels);
+    cuda::SynchronizeBlock<kThreads>();  // what the next step overwrites has been read
+    rows.Advance();
+    pixels.Advance();
+  });
+}
+
 template <typename Math, int kForm>
 __device__ __forceinline__ void ComputeGradients(
     const Arguments& p,
@@ -247,58 +304,17 @@ __device__ __forceinline__ void ComputeGradients(
   } else {
     rows.CopyFirst(first);
   }
-  bool has_begun = true;
   StoreFilter<kForm>(p, filter, filter_memory);
   if (warp < kWarps) {
     const DataGradient<Math, kForm> data(p, warp, filter_memory, x_gradient, accumulate);
-    ForEachStep(p, [&](const Work& work, int row) {
-      if (row == work.first_row) {
-        rows.Open();
-        pixels.Open();
-        if (!has_begun) {
-          pixels.FetchFirst(work);
-        }
-        has_begun = false;
-        pixels.LoadFirst(work);
-      }
-      cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
-      const bool has_next = row + kRows < work.end_row;
-      if (has_next) {
-        pixels.FetchNext(work, row);
-      }
-      data.Write(work, row, rows);
-      cuda::SynchronizeBlock<kThreads>();  // the oldest rows of x have been read
-      if (has_next) {
-        pixels.Store();
-      }
-      rows.Advance();
-      pixels.Advance();
-    });
+    WriteDataGradient(p, data, rows, pixels);
     cuda::TakeTurns<kThreads>(p.turns, [](int /*turn*/) {});
     StoreSums<Memory, kThreads>(
         p, reinterpret_cast<const float*>(memory), 0, p.y_channels, partial, partial_channels);
     return;
   }
   FilterGradient<Math, Memory> sums(p, warp - kWarps);
-  ForEachStep(p, [&](const Work& work, int row) {
-    if (row == work.first_row) {
-      rows.Open();
-      pixels.Open();
-      if (!has_begun) {
-        rows.CopyFirst(work);
-      }
-      has_begun = false;
-    }
-    cuda::WaitForCopies<0>();
-    cuda::SynchronizeBlock<kThreads>();
-    if (row + kRows < work.end_row) {
-      rows.CopyNext(work, row);
-    }
-    sums.Add(work, row, rows, pixels);
-    cuda::SynchronizeBlock<kThreads>();  // what the next step overwrites has been read
-    rows.Advance();
-    pixels.Advance();
-  });
+  SumFilterGradient(p, sums, rows, pixels);
   cuda::TakeTurns<kThreads>(p.turns, [&](int turn) {
     if (sums.turn() == turn) {
       sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);  // rows have been read
