@@ -17,7 +17,7 @@ namespace gradsmith::conv {
 
 /// DepthwiseRows is how such a task is launched.
 struct DepthwiseRows {
-  depthwise_rows::KernelForm form{};
+  depthwise_rows::KernelConfig config{};
   depthwise_rows::Arguments arguments{};
   int threads = 0;
   std::int64_t blocks = 0;

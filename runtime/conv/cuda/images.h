@@ -29,7 +29,7 @@ inline constexpr std::int64_t kEnoughForImages = 1 << 20;
 /// Images is how such gradients are launched.
 struct Images {
   images::Arguments arguments{};
-  int form = 0;
+  int config = 0;
   std::int64_t blocks = 0;
   /// Of channels of y, where the filter's gradient is alone.
   std::int64_t tiles = 1;

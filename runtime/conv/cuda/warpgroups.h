@@ -28,7 +28,7 @@ inline constexpr const char* kWarpgroups = "own/warpgroups";
 /// Warpgroups is how a task is launched.
 struct Warpgroups {
   warpgroups::Arguments arguments = {};
-  int form = 0;
+  int config = 0;
   /// Of channels and of taps: those of a slice.
   std::int64_t tiles = 0;
   std::int64_t groups = 0;

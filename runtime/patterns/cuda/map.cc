@@ -51,30 +51,31 @@ bool HasVectors(const internal::MapTask& map, const OpTask& task, bool has_sums)
   return true;
 }
 
-/// The form in which a task is computed, which is a part of its kernel's name.
-enum class MapForm : std::uint8_t { kDense, kVectors, kElements };
+/// MapAccess is how a kernel reads operands, which is a part of its name: dense ones by vectors,
+/// others by vectors, or element by element.
+enum class MapAccess : std::uint8_t { kDense, kVectors, kElements };
 
-MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
+MapAccess AccessOf(const internal::MapTask& map, const OpTask& task) {
   if (!HasVectors(map, task, false)) {
-    return MapForm::kElements;
+    return MapAccess::kElements;
   }
   bool is_dense = map.rank == 1 && map.word_step == 1;
   for (int t = 0; t < task.inputs(); ++t) {
     is_dense = is_dense && (map.strides[t][0] == 1 || !task.tensors[t].present);
   }
-  return is_dense ? MapForm::kDense : MapForm::kVectors;
+  return is_dense ? MapAccess::kDense : MapAccess::kVectors;
 }
 
-/// The name of an operator's kernels of a form, without the type.
-std::string NameOf(MapForm form, const OpTask& task) {
-  constexpr std::array<std::string_view, 3> kForms = {"dense", "vectors", "elements"};
-  return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
+/// The name of an operator's kernels of an access, without the type.
+std::string NameOf(MapAccess access, const OpTask& task) {
+  constexpr std::array<std::string_view, 3> kNames = {"dense", "vectors", "elements"};
+  return "gradsmith_map_" + std::string(kNames[static_cast<std::size_t>(access)]) + "_" +
          std::string(task.op->name);
 }
 
 /// The kernel of the type's own if there is one, else that which serves half and bf16 both, and is
 /// told the format (cuda/kernels/short_float.cuh).
-Result<CUkernel> FindOfForm(const KernelImage& image, const std::string& name, DataType type) {
+Result<CUkernel> FindForType(const KernelImage& image, const std::string& name, DataType type) {
   Result<CUkernel> own =
       FindKernel({&image}, (name + "_" + std::string(KernelSuffix(type))).c_str());
   if (own.ok() || SizeOf(type) != 2) {
@@ -86,13 +87,13 @@ Result<CUkernel> FindOfForm(const KernelImage& image, const std::string& name, D
 
 class MapPlan final : public internal::Plan {
  public:
-  MapPlan(const internal::MapTask& map, MapForm form, CUkernel kernel, const LaunchShape& shape)
-      : map_(map), form_(form), kernel_(kernel), shape_(shape) {}
+  MapPlan(const internal::MapTask& map, MapAccess access, CUkernel kernel, const LaunchShape& shape)
+      : map_(map), access_(access), kernel_(kernel), shape_(shape) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    if (form_ == MapForm::kDense) {
+    if (access_ == MapAccess::kDense) {
       internal::DenseMapTask map = {
           .count = map_.count,
           .accumulate = map_.accumulate,
@@ -113,7 +114,7 @@ class MapPlan final : public internal::Plan {
   }
 
   internal::MapTask map_;
-  MapForm form_;
+  MapAccess access_;
   CUkernel kernel_;
   LaunchShape shape_;
 };
@@ -137,21 +138,21 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
   map.is_bf16 = type == DataType::kBFloat16;
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
-  const MapForm form = FormOf(map, task);
-  if (has_sums && (sums != 0 || form != MapForm::kDense)) {
+  const MapAccess access = AccessOf(map, task);
+  if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
     const bool has_vectors = HasVectors(map, task, true);
     return MakeMapSumPlan(image, task, target.device, {map, sums, has_vectors});
   }
-  const Result<CUkernel> kernel = FindOfForm(image, NameOf(form, task), type);
+  const Result<CUkernel> kernel = FindForType(image, NameOf(access, task), type);
   if (!kernel.ok()) {
     return kernel.status();
   }
   const std::int64_t vectors =
-      form == MapForm::kElements ? map.count : map.count / ElementsOfVector(type);
+      access == MapAccess::kElements ? map.count : map.count / ElementsOfVector(type);
   const std::int64_t blocks = std::max<std::int64_t>(
       internal::CeilDivide(vectors, std::int64_t{kMapThreads} * kMapBatch), 1);
   const LaunchShape shape = {.blocks_x = static_cast<unsigned>(blocks), .threads = kMapThreads};
-  return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, form, *kernel, shape));
+  return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, access, *kernel, shape));
 }
 
 }  // namespace gradsmith::cuda

@@ -105,9 +105,9 @@ void RunThrice(const OpCall& call, const Context& context) {
   }
 }
 
-/// Channels of every form, also where they fill neither a form nor a multiple of 16; tiles that are
-/// not full, and several for a block.
-std::vector<Problem> ProblemsOfAllForms() {
+/// Channels of every configuration, also where they fill neither it nor a multiple of 16; tiles
+/// that are not full, and several for a block.
+std::vector<Problem> ProblemsOfAllConfigs() {
   return {
       ByPointwise({.name = "8 to 8", .x = {1, 8, 3, 5}, .w = {8, 8, 1, 1}}),
       ByPointwise({.name = "64 to 64", .x = {2, 64, 16, 8}, .w = {64, 64, 1, 1}}),
@@ -156,7 +156,7 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
   Random random("cuda one pass");
   const Context context(QuicklyChosen());
   int number = 0;
-  for (const auto& [shape, id] : ProblemsOfAllForms()) {
+  for (const auto& [shape, id] : ProblemsOfAllConfigs()) {
     // Where a call takes seconds, types and outputs that share a kernel's code take turns.
     const bool is_thorough = !IsEmulated() || number++ % 8 == 0;
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {
