@@ -10,11 +10,11 @@ namespace gradsmith::conv::few_channels {
 constexpr int kElementBytes = 2;
 constexpr int kChunkBytes = 16;
 constexpr int kVector = kChunkBytes / kElementBytes;
-/// Along each axis of a plane.
+/// The taps of a filter along each axis of a plane.
 constexpr int kTaps = 3;
 constexpr int kTapsOfPlane = kTaps * kTaps;
 constexpr int kTapsOfVolume = kTaps * kTapsOfPlane;
-/// Of a plane's tile that the taps reach beyond a result's.
+/// How far the taps of a plane's tile reach beyond a result's.
 constexpr int kMargin = kTaps - 1;
 /// Positions that a product takes.
 constexpr int kTile = 16;
@@ -83,7 +83,7 @@ constexpr int FilterWarpsOf(KernelConfig config) {
          TurnsOf(config);
 }
 
-/// So many warps copy what the others multiply next: as many as leave these their registers.
+/// The warps that copy what the others multiply next: as many as leave these their registers.
 constexpr int FilterCopyWarpsOf(KernelConfig config) {
   return SixteensOf(config) > 4 ? 5 : 4;
 }
@@ -146,7 +146,7 @@ constexpr int FilterRowsOf(KernelConfig config) {
   return (config.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
 }
 
-/// That of volumes has a row for each channel of y, without room between the taps.
+/// A filter of volumes has a row for each channel of y, without room between the taps.
 constexpr int FilterBytesOf(DataKernel kernel) {
   const KernelConfig config = kernel.config;
   return kernel.is_volume ? config.y_channels * OddChunks(kTapsOfVolume * config.x_channels)
@@ -189,10 +189,10 @@ constexpr int RowsOfWarp(DataKernel kernel) {
 struct Arguments {
   int y_channels;
   int x_channels;
-  /// Of a plane of x and of y.
+  /// The height and the width of a plane, in x and in y alike.
   int height;
   int width;
-  /// Along the axis before these: planes of an image, and taps.
+  /// The planes of an image and the taps along the axis before these.
   cuda::Divisor depth;
   int depth_taps;
   /// Columns of a tile, and how many tiles there are in a plane, across and down.
@@ -200,7 +200,7 @@ struct Arguments {
   cuda::Divisor strips;
   cuda::Divisor bands;
   int works;
-  /// All of them.
+  /// The planes of all images.
   int planes;
 };
 

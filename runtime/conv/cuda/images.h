@@ -31,10 +31,10 @@ struct Images {
   images::Arguments arguments{};
   int config = 0;
   std::int64_t blocks = 0;
-  /// Of channels of y, where the filter's gradient is alone.
+  /// The tiles of channels of y, where the filter's gradient is alone.
   std::int64_t tiles = 1;
 
-  /// Of the sums of dW, of which every block leaves its own, as of dY's channels.
+  /// The bytes of the sums of dW and of dY's channels, of which every block leaves its own.
   [[nodiscard]] std::size_t workspace() const;
 };
 

@@ -16,7 +16,7 @@ constexpr int kRank = 2;
 /// The steps of the convolution in one pass: a position of y goes with 2 by 2 pixels of x. dW alone
 /// takes single steps as well.
 constexpr int kStep = 2;
-/// Of a pixel of x; in shared memory a one follows them.
+/// The most channels of a pixel of x; in shared memory a one follows them.
 constexpr int kMostChannels = 3;
 constexpr int kPixelChannels = kMostChannels + 1;
 constexpr int kPixelBytes = kPixelChannels * kElementBytes;
@@ -68,12 +68,12 @@ constexpr int FilterBytes(KernelConfig config) {
   return config.window * config.window * config.channels / kTile * 32 * kChunkBytes;
 }
 
-/// Of x, rows that so many rows of y meet by such steps.
+/// The rows of x that so many rows of y meet by such steps.
 constexpr int RowsOfPixels(int step, int rows) {
   return step * (rows - 1) + kMostTaps;
 }
 
-/// Of a row.
+/// The pixels of a row of x in shared memory.
 constexpr int PixelsOfRow(int step) {
   return step * (kMostTiles * kTile - 1) + 2 * kPairs;
 }
@@ -110,7 +110,7 @@ constexpr FilterKernelConfig kFilterConfigAt[kFilterConfigs] = {
     {1, 32, 2, 4}, {1, 32, 4, 3}, {1, 64, 2, 3}, {1, 64, 4, 2},
     {2, 32, 2, 3}, {2, 32, 4, 2}, {2, 64, 2, 3}, {2, 64, 4, 2}};
 
-/// Of dY a position's own row and column alone.
+/// The configuration for rows of dY, of which a position meets its own row and column alone.
 constexpr KernelConfig RowsOf(FilterKernelConfig config) {
   return {config.channels, 1, kFilterRows};
 }

@@ -10,9 +10,9 @@ namespace gradsmith::conv::pointwise {
 constexpr int kChunkBytes = 16;
 constexpr int kElementBytes = 2;
 constexpr int kVector = kChunkBytes / kElementBytes;
-/// So many multiply for dX, and as many for dW: the same ones, or others at the same time.
+/// The warps that multiply for dX, and for dW: the same ones, or others at the same time.
 constexpr int kWarps = 8;
-/// Of a tile, which a block multiplies while it copies the next one.
+/// The positions of a tile, which a block multiplies while it copies the next one.
 constexpr int kPositions = 128;
 constexpr int kStages = 2;
 

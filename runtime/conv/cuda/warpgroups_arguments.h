@@ -73,7 +73,7 @@ constexpr int CopierRegistersOf(KernelConfig config) {
 constexpr int TileBytesOfY(KernelConfig config) {
   return config.y_channels * kPixels * 4;
 }
-/// Of the pixels of a product, of which a tile of y is made.
+/// The bytes of the pixels of a product, of which a tile of y is made.
 constexpr int SlabBytesOf(KernelConfig config) {
   return config.y_channels * kDepth * 4;
 }
@@ -114,7 +114,7 @@ struct Taps {
   int q;
 };
 
-/// Of a tensor whose channels come last, in elements.
+/// The strides of a tensor whose channels come last, in elements.
 struct Pitches {
   std::int64_t image;
   int row;
@@ -138,7 +138,7 @@ struct Arguments {
   int step_right;
   int spacing_down;
   int spacing_right;
-  /// From a row of y to that which the next tap down meets at the same row of x.
+  /// The slabs from a row of y to that which the next tap down meets at the same row of x.
   int slabs_of_spacing;
   int row_groups;
   int column_groups;
@@ -152,7 +152,7 @@ struct Arguments {
   /// Pixels of x beyond those of y in an image's row of a tile, and all pixels of a tile of x.
   int margin;
   int x_pixels;
-  /// In bytes, where the first tap meets the first of each four pixels in a tile of x.
+  /// The byte in a tile of x at which the first tap meets the first of each four pixels.
   int quad_of_x[kQuads];
   /// Where in a tile each product's first pixel is.
   int row_of_product[kProducts];
