@@ -1,4 +1,3 @@
-// Compiled alone: it has definitions of its own.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,3 +1,4 @@
+// Compiled alone: it has definitions of its own.
 #include <gtest/gtest.h>
 
 #include <cstddef>
