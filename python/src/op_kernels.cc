@@ -79,7 +79,7 @@ Infer(CachedKernel& kernel, const std::vector<Argument>& inputs, const std::vect
     const bool is_channels_last = IsChannelsLast(inputs);
     Inferred inferred{LayoutsOf(inputs), {}};
     for (const Dims& dims : *shapes) {
-      inferred.layouts.emplace_back(dims, is_channels_last);
+      inferred.outputs.emplace_back(dims, is_channels_last);
     }
     kernel.inferred = std::make_shared<const Inferred>(std::move(inferred));
   }

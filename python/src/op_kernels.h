@@ -18,7 +18,7 @@ namespace gradsmith::python {
 /// Inferred is how inputs lay, and the layouts of all outputs that were inferred for them.
 struct Inferred {
   std::vector<std::optional<Layout>> layouts;
-  std::vector<OutputLayout> layouts;
+  std::vector<OutputLayout> outputs;
 };
 
 /// CachedKernel is a kernel, and what calls of it tend to have in common.
