@@ -93,6 +93,13 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,  # nobody edits them while we run
     )
+    _add_filters(environment)
+    _add_functions(environment)
+    return environment
+
+
+def _add_filters(environment: jinja2.Environment) -> None:
+    """Adds what templates apply to a value by `|`."""
     environment.filters.update(
         attribute_default=words.attribute_default,
         attribute_range=words.attribute_range,
@@ -119,6 +126,10 @@ def _environment() -> jinja2.Environment:
         rule_lines=words.rule_lines,
         symbol_rule=words.symbol_rule,
     )
+
+
+def _add_functions(environment: jinja2.Environment) -> None:
+    """Adds what templates call."""
     environment.globals.update(
         assignment=cpp_lines.assignment,
         comparison=cpp_lines.comparison,
@@ -146,7 +157,6 @@ def _environment() -> jinja2.Environment:
         templated=cpp_lines.templated,
         typed_row=cpp_lines.typed_row,
     )
-    return environment
 
 
 class _Once:

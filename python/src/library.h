@@ -36,9 +36,10 @@ struct Layout {
   Strides strides;
 };
 
-/// Form is the shape of an array to be made, also as Python's tuples, which libraries are given.
-struct Form {
-  Form(const Dims& dims, bool is_channels_last);
+/// OutputLayout is how an array to be made lies, also as Python's tuples, which libraries are
+/// given.
+struct OutputLayout {
+  OutputLayout(const Dims& dims, bool is_channels_last);
 
   Dims dims;
   Strides strides;
@@ -114,8 +115,8 @@ class Library {
 
   /// Make returns an array that is not initialized; its strides are dense in the order of its dims
   /// where the library has none to choose. `like` is one of the library's on the device.
-  [[nodiscard]] Output Make(DataType type, const Form& form, Device device, nanobind::handle like)
-      const;
+  [[nodiscard]] Output
+  Make(DataType type, const OutputLayout& layout, Device device, nanobind::handle like) const;
 
   /// Finish returns the array that has been computed; `place` is that of the inputs, or None.
   [[nodiscard]] nanobind::object
@@ -148,11 +149,11 @@ class Library {
       nanobind::handle like) const;
   /// MakeStrided returns nothing where the library has no such function, or its array is on another
   /// device.
-  [[nodiscard]] std::optional<Output> MakeStrided(DataType type, const Form& form, Device device)
-      const;
+  [[nodiscard]] std::optional<Output>
+  MakeStrided(DataType type, const OutputLayout& layout, Device device) const;
   /// MakeTensor does the same by PyTorch's own functions, once MakeStrided has made one.
-  [[nodiscard]] std::optional<Output> MakeTensor(DataType type, const Form& form, Device device)
-      const;
+  [[nodiscard]] std::optional<Output>
+  MakeTensor(DataType type, const OutputLayout& layout, Device device) const;
   [[nodiscard]] Output Allocate(DataType type, const Dims& dims, Device device) const;
 
   nanobind::object adaptor_;

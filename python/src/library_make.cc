@@ -63,7 +63,7 @@ Output Exchanged(const dlpack::Exchange& exchange, DataType type, Dims dims, Dev
 
 }  // namespace
 
-Form::Form(const Dims& its_dims, bool is_channels_last)
+OutputLayout::OutputLayout(const Dims& its_dims, bool is_channels_last)
     : dims(its_dims),
       is_permuted(is_channels_last && dims.size() > 2),
       is_empty(NumElements(dims) == 0),
@@ -72,54 +72,57 @@ Form::Form(const Dims& its_dims, bool is_channels_last)
   strides_tuple = ToTuple(strides);
 }
 
-Output Library::Make(DataType type, const Form& form, Device device, nb::handle like) const {
-  if (std::optional<Output> made = MakeTensor(type, form, device)) {
+Output Library::Make(DataType type, const OutputLayout& layout, Device device, nb::handle like)
+    const {
+  if (std::optional<Output> made = MakeTensor(type, layout, device)) {
     return std::move(*made);
   }
-  if (std::optional<Output> made = MakeStrided(type, form, device)) {
+  if (std::optional<Output> made = MakeStrided(type, layout, device)) {
     return std::move(*made);
   }
-  if (!form.is_permuted || (exchange_ == nullptr && empty_.is_none())) {
-    return MakeDense(type, form.dims, form.dims_tuple, device, like);
+  if (!layout.is_permuted || (exchange_ == nullptr && empty_.is_none())) {
+    return MakeDense(type, layout.dims, layout.dims_tuple, device, like);
   }
-  Dims in_memory = {form.dims[0]};
-  for (int i = 2; i < form.dims.size(); ++i) {
-    in_memory.push_back(form.dims[i]);
+  Dims in_memory = {layout.dims[0]};
+  for (int i = 2; i < layout.dims.size(); ++i) {
+    in_memory.push_back(layout.dims[i]);
   }
-  in_memory.push_back(form.dims[1]);
+  in_memory.push_back(layout.dims[1]);
   Output output = MakeDense(type, in_memory, ToTuple(in_memory), device, like);
   output.object = CallPython(adaptor_.attr("channels_second"), output.object);
-  output.array.ref.dims = form.dims;
-  output.array.ref.strides = form.strides;
+  output.array.ref.dims = layout.dims;
+  output.array.ref.strides = layout.strides;
   return output;
 }
 
-std::optional<Output> Library::MakeTensor(DataType type, const Form& form, Device device) const {
+std::optional<Output> Library::MakeTensor(DataType type, const OutputLayout& layout, Device device)
+    const {
   const std::uint64_t key_set = key_sets_.at(IndexOf(device.backend));
-  if (key_set == 0 || form.is_empty) {
+  if (key_set == 0 || layout.is_empty) {
     return std::nullopt;
   }
   const TorchFunctions::Made made =
-      torch_.Make(type, form.dims, form.strides, device.backend, key_set);
+      torch_.Make(type, layout.dims, layout.strides, device.backend, key_set);
   if (made.object == nullptr) {
     return std::nullopt;
   }
   Output output;
   output.object = nb::steal(made.object);
-  output.array.ref = TensorRef(type, made.data, form.dims, form.strides, device);
+  output.array.ref = TensorRef(type, made.data, layout.dims, layout.strides, device);
   return made.device == device.index ? std::optional(std::move(output)) : std::nullopt;
 }
 
-std::optional<Output> Library::MakeStrided(DataType type, const Form& form, Device device) const {
+std::optional<Output> Library::MakeStrided(DataType type, const OutputLayout& layout, Device device)
+    const {
   const std::size_t backend = IndexOf(device.backend);
   const nb::object& make = empty_strided_.at(backend);
   // Libraries differ in what strides they give to what is empty.
-  if (exchange_ == nullptr || make.is_none() || form.is_empty) {
+  if (exchange_ == nullptr || make.is_none() || layout.is_empty) {
     return std::nullopt;
   }
   Output output;
   output.object = CallPython(
-      make, form.dims_tuple, form.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
+      make, layout.dims_tuple, layout.strides_tuple, dtypes_.at(static_cast<std::size_t>(type)));
   output.array = ReadMemory(output.object, kOurs, kOutput);
   if (key_sets_.at(backend) == 0 && torch_.CanMake(device.backend)) {
     key_sets_.at(backend) = nb::cast<std::uint64_t>(key_set_of_(output.object));

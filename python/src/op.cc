@@ -339,7 +339,7 @@ void Op::MakeOutputs(
       const DataType type = ExpectedType(*kernel.row, spec);
       const Argument& like = MostLike(inputs, type);
       const Device device = like.array.ref.device;
-      (*outputs)[i] = library.Make(type, inferred->forms[i], device, like.object);
+      (*outputs)[i] = library.Make(type, inferred->outputs[i], device, like.object);
     }
   }
 }

@@ -41,7 +41,7 @@ std::optional<Layout> LayoutOf(const Argument& input) {
              : std::nullopt;
 }
 
-/// HasLayouts returns whether forms were inferred for inputs that lie so.
+/// HasLayouts returns whether layouts were inferred for inputs that lie so.
 bool HasLayouts(
     const std::vector<Argument>& inputs,
     const std::vector<std::optional<Layout>>& layouts) {
@@ -79,7 +79,7 @@ Infer(CachedKernel& kernel, const std::vector<Argument>& inputs, const std::vect
     const bool is_channels_last = IsChannelsLast(inputs);
     Inferred inferred{LayoutsOf(inputs), {}};
     for (const Dims& dims : *shapes) {
-      inferred.forms.emplace_back(dims, is_channels_last);
+      inferred.outputs.emplace_back(dims, is_channels_last);
     }
     kernel.inferred = std::make_shared<const Inferred>(std::move(inferred));
   }

@@ -15,10 +15,10 @@
 
 namespace gradsmith::python {
 
-/// Inferred is how inputs lay, and the forms of all outputs that were inferred for them.
+/// Inferred is how inputs lay, and the layouts of all outputs that were inferred for them.
 struct Inferred {
   std::vector<std::optional<Layout>> layouts;
-  std::vector<Form> forms;
+  std::vector<OutputLayout> outputs;
 };
 
 /// CachedKernel is a kernel, and what calls of it tend to have in common.
@@ -34,8 +34,8 @@ struct CachedKernel {
   std::shared_ptr<const Inferred> inferred;
 };
 
-/// Infer infers the forms of all outputs, of which the caller has some, anew only where inputs lie
-/// otherwise than before.
+/// Infer infers the layouts of all outputs, of which the caller has some, anew only where inputs
+/// lie otherwise than before.
 std::shared_ptr<const Inferred>
 Infer(CachedKernel& kernel, const std::vector<Argument>& inputs, const std::vector<Output>& given);
 

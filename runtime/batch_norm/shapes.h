@@ -11,7 +11,7 @@ namespace gradsmith::batch_norm {
 Status CheckShapes(
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs);
-/// Of a gradient, with an activation or without (B is null).
+/// CheckShapes is for a gradient, with an activation or without, where B is null.
 Status CheckShapes(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs);

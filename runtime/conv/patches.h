@@ -15,7 +15,7 @@ namespace gradsmith::conv {
 
 /// TensorSteps are the strides of a tensor whose spatial axes have been brought to kMaxSpatialRank.
 struct TensorSteps {
-  /// Of the dims before the spatial ones.
+  /// The product of the dims before the spatial ones.
   std::int64_t outer = 0;
   std::int64_t channel = 0;
   PerAxis<std::int64_t> spatial{};

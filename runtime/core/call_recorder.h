@@ -41,7 +41,7 @@ class CallRecorder {
 
   /// False once it is known that nothing is recorded.
   static std::atomic<bool> may_record_;
-  /// That of this process; lives as long as it.
+  /// The file of this process, which lives as long as the process.
   static std::atomic<OpenFile*> open_file_;
 };
 

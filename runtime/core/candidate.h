@@ -26,7 +26,7 @@ struct CandidateNotes {
   bool slow = false;
   /// Slow, and there for when nothing else is.
   bool last_resort = false;
-  /// Of a list for when the better ones do not serve: quicker only by exception.
+  /// Whether it is for when the better ones do not serve, and quicker only by exception.
   bool fallback = false;
   /// Its code is compiled when the plan is built, which takes up to seconds.
   bool runtime_compiled = false;

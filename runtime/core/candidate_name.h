@@ -16,10 +16,10 @@ namespace gradsmith::internal {
 /// 67/2=1,5=0".
 struct KernelName {
   std::int64_t parts = 1;
-  /// In what form the operands meet the source; empty where it is as they are.
+  /// The form in which the operands meet the source; empty where it is as they are.
   std::string form = {};
   std::string source = {};
-  /// Empty where the source has one way alone.
+  /// The way among those that the source has; empty where it has one alone.
   std::string variant = {};
 
   /// Read returns nothing where Write does not write such a text.

@@ -136,7 +136,7 @@ class ChannelTasks {
     return task % samples_.count();
   }
   [[nodiscard]] Range samples(std::int64_t task) const { return samples_[sample_tile(task)]; }
-  /// So many tasks are worth a thread.
+  /// How many tasks are worth a thread.
   [[nodiscard]] std::int64_t grain() const {
     return CeilDivide(kMinElements, channels_.largest() * samples_.largest());
   }

@@ -53,7 +53,7 @@ class ListArguments {
 
   /// How many tensors there are for each argument.
   [[nodiscard]] const std::vector<std::size_t>& sizes() const { return sizes_; }
-  /// All of them, one after another.
+  /// The tensors of all arguments, one after another.
   [[nodiscard]] const std::vector<Ref>& tensors() const { return tensors_; }
 
  private:

@@ -21,15 +21,15 @@ namespace gradsmith::internal {
 
 /// Launch is what one run of a plan needs.
 struct Launch {
-  /// On CUDA, the stream that the work is enqueued on.
+  /// The stream that the work is enqueued on, where it is on CUDA.
   CUstream_st* stream = nullptr;
   /// The addresses of the problem's tensors, in the order of its family.
   std::span<void* const> operands;
   /// Device memory of the size that the plan's workspace() asks for.
   void* workspace = nullptr;
-  /// Those numbers of the call on which no choice of a plan depends, in the order of its family.
+  /// The numbers of the call on which no choice of a plan depends, in the order of its family.
   std::span<const double> scalars = {};
-  /// On the CPU, the call's context, whose threads do the work.
+  /// The call's context, whose threads do the work, where it is on the CPU.
   const Context* context = nullptr;
 };
 

@@ -22,10 +22,10 @@ namespace gradsmith::internal {
 /// ReadyPlan is a plan that a thread has built, and the decision it was built from.
 struct ReadyPlan {
   std::shared_ptr<Plan> plan;
-  /// The candidate's.
+  /// The id of the candidate.
   std::string id;
   SearchMode mode = SearchMode::kHeuristic;
-  /// Of the decision cache, when the plan was taken from it.
+  /// The generation of the decision cache when the plan was taken from it.
   std::uint64_t generation = 0;
 };
 

@@ -16,8 +16,8 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// ListForm is how long a list attribute is, of whatever numbers, and its text.
-struct ListForm {
+/// ListValue is the value of a list attribute, of whatever numbers: its length and its text.
+struct ListValue {
   int size = 0;
   const IntList* integers = nullptr;
   const FloatList* reals = nullptr;
@@ -27,14 +27,14 @@ struct ListForm {
   }
 };
 
-/// FormOf returns the form of a list attribute; size 0 where it is absent.
-ListForm FormOf(const AttributeSpec& spec, const void* attributes) {
+/// ListValueOf returns the value of a list attribute; size 0 where it is absent.
+ListValue ListValueOf(const AttributeSpec& spec, const void* attributes) {
   if (spec.kind == AttributeKind::kFloats) {
     const auto* list = FindAttribute<FloatList>(spec, attributes);
-    return list == nullptr ? ListForm() : ListForm{.size = list->size(), .reals = list};
+    return list == nullptr ? ListValue() : ListValue{.size = list->size(), .reals = list};
   }
   const auto* list = FindAttribute<IntList>(spec, attributes);
-  return list == nullptr ? ListForm() : ListForm{.size = list->size(), .integers = list};
+  return list == nullptr ? ListValue() : ListValue{.size = list->size(), .integers = list};
 }
 
 /// ConditionValue returns what decides whether a dim is there: the number of an enum's value, or 1
@@ -204,7 +204,7 @@ Status ShapeSymbols::CheckAttributeLengths() const {
     if (spec.length_of < 0) {
       continue;
     }
-    const ListForm list = FormOf(spec, attributes_);
+    const ListValue list = ListValueOf(spec, attributes_);
     const int length = ExpectedListLength(spec.length_of);
     if (list.size == 0 || length < 0 || list.size == spec.length_factor * length) {
       continue;

@@ -135,7 +135,7 @@ class CallGraphs {
   Result<RecordedGraph> RecordAside(const Enqueue& enqueue);
   void RecordTo(Entry* entry, const Enqueue& enqueue, bool may_wait);
 
-  /// Of a stream of its own, for recording.
+  /// The branches of a stream of its own, for recording.
   std::unique_ptr<Branches> branches_;
   int launched_ = 0;
   internal::LruMap<internal::ProblemKey, Entry, internal::ProblemKeyHash> entries_;

@@ -64,7 +64,7 @@ struct CudnnApi {
 /// CudnnLibrary is the loaded cuDNN.
 struct CudnnLibrary {
   CudnnApi api;
-  /// As CUDNN_VERSION: 91900 for 9.19.0.
+  /// The version as CUDNN_VERSION has it: 91900 for 9.19.0.
   int version = 0;
   std::string path;
 };

@@ -55,7 +55,7 @@ struct OperationGraph {
   std::vector<Descriptor> parts;
   std::vector<Descriptor> operations;
   Descriptor graph;
-  /// Of all tensors that are not virtual.
+  /// The ids of all tensors that are not virtual.
   std::vector<std::int64_t> uids;
 };
 

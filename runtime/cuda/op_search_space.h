@@ -52,7 +52,7 @@ class OpSearchSpace final : public TrialSpace {
   [[nodiscard]] std::span<const double> TrialScalars() const override {
     return task_.op->trial_scalars;
   }
-  /// For lists of bad engines.
+  /// How many spatial axes the lead has, for lists of bad engines.
   [[nodiscard]] int SpatialRank() const { return task_.lead().rank() - 2; }
   /// The task with the trial's memory and scalars.
   [[nodiscard]] OpTask TrialTask() const;

@@ -82,7 +82,7 @@ struct PlannedCall {
   internal::Plan& plan;
   /// Bytes that the plan runs in.
   std::size_t workspace = 0;
-  /// All that the work depends on beside the plan and the workspace: addresses and scalars.
+  /// What the work depends on beside the plan and the workspace: addresses and scalars.
   internal::ProblemKey key = {};
 };
 

@@ -110,7 +110,7 @@ inline bool HasBit(const void* words, std::int64_t word_step, std::int64_t bit) 
   return (static_cast<const std::uint32_t*>(words)[word] >> (bit % kBitsOfWord) & 1U) != 0;
 }
 
-/// As few elements are worth a thread of their own.
+/// The fewest elements that are worth a thread of their own.
 inline constexpr std::int64_t kMapGrain = 8192;
 
 /// MapElement computes the element that is `step` elements along the map's steps from where data

@@ -23,7 +23,7 @@
 /// How the CPU computes a RowsTask. patterns/rows.h says what that is.
 namespace gradsmith::internal {
 
-/// As few elements are worth a thread of their own.
+/// The fewest elements that are worth a thread of their own.
 inline constexpr std::int64_t kRowsGrain = 8192;
 
 /// OffsetAt returns how far the index-th element of a space with these dims lies from the first.

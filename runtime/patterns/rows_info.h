@@ -38,7 +38,7 @@ constexpr RowsKernels RowsKernelsOf(std::string_view name) {
 /// RowsPassesInfo is the same of an operator whose formulas are computed by passes of rows.
 struct RowsPassesInfo {
   internal::RowsPasses passes;
-  /// Those of each pass.
+  /// The kernels of each pass.
   std::span<const RowsKernels> kernels;
 };
 

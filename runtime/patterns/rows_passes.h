@@ -28,7 +28,7 @@ struct RowsPass {
   unsigned whole = 0;
   /// The names of the dims that make a row, as a set.
   unsigned of_row = 0;
-  /// In the pattern's order. Arguments behind the operator's own are temporaries.
+  /// The operands in the pattern's order, of which those behind the operator's are temporaries.
   std::span<const NamedOperand> operands;
   /// Computes the pass on the context's threads.
   Status (*run)(

@@ -37,7 +37,7 @@ namespace gradsmith::internal {
 
 /// FunctorKernels are those that nvcc made of an operator's functor.
 struct FunctorKernels {
-  /// As the .cu file calls them.
+  /// The name that the .cu file calls them by.
   std::string_view name;
   /// The names of the operands in the pattern's order, for messages.
   std::span<const std::string_view> operands;

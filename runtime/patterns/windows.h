@@ -43,7 +43,7 @@ namespace gradsmith::internal {
 
 /// WindowsGeometry is what windows a call has.
 struct WindowsGeometry {
-  /// Of all of kWindowAxes; those that the tensors do not have come first and are WindowAxis().
+  /// All kWindowAxes axes: those that the tensors do not have come first and are WindowAxis().
   std::array<WindowAxis, kWindowAxes> axes;
   /// How many axes the tensors have.
   int rank = 0;
@@ -58,9 +58,9 @@ WindowsTask MakeWindowsTask(const WindowsGeometry& geometry, std::span<const Ten
 
 /// WindowsOperands says what the operands of a functor are, as sets of their places.
 struct WindowsOperands {
-  /// Those that have an element for each of the input, and not for each window.
+  /// The operands that have an element for each of the input, and not for each window.
   unsigned over_input = 0;
-  /// Those that are int64, and not of the first one's type.
+  /// The operands that are int64, and not of the first one's type.
   unsigned indices = 0;
 };
 
@@ -72,7 +72,7 @@ Status CheckWindows(
     const WindowsOperands& operands,
     std::span<const std::string_view> names);
 
-/// As few elements are worth a thread of their own.
+/// The fewest elements that are worth a thread of their own.
 inline constexpr std::int64_t kWindowsGrain = 1024;
 
 /// How the CPU meets memory. Sums are in double: of a window of 2^24 elements float holds no one of

@@ -19,7 +19,7 @@ struct MaxPoolWindow {
     A best = -std::numeric_limits<A>::infinity();
     Place place = -1;
   };
-  /// For windows whose elements come in order, and begin at a place.
+  /// Begin is for windows whose elements come in order, and begin at a place.
   template <typename A, typename Place>
   GRADSMITH_WINDOWS static void Begin(Place place, State<A, Place>* state) {
     state->place = place;

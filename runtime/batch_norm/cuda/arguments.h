@@ -133,7 +133,7 @@ struct Normalization {
   Parameter bias;
 };
 
-/// As DataType.
+/// The element types, numbered as DataType numbers them.
 constexpr int kFloat = 0;
 constexpr int kDouble = 1;
 constexpr int kHalf = 2;

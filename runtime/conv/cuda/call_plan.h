@@ -48,7 +48,7 @@ struct BiasSums {
 
 /// CallParts is what a call's outputs are computed by, and how.
 struct CallParts {
-  /// At most two.
+  /// The plans that compute them, at most two.
   std::vector<Part> parts;
   std::optional<BiasSums> sums = {};
   /// The operand that several outputs are computed from, and the bias gradient sums: where parts

@@ -10,7 +10,7 @@
 #include "conv/cuda/channels_last.h"
 #include "conv/cuda/correlate_plan.h"
 #include "conv/cuda/depthwise_bands_works.h"
-#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/depthwise_configs.h"
 #include "conv/cuda/filter_slices.h"
 #include "conv/cuda/math_name.h"
 #include "core/tiles.h"

@@ -82,14 +82,14 @@ struct Arguments {
   int dilation_across;
   /// The taps are taken in reverse: backward data.
   bool reversed;
-  /// Where the first result's first tap is.
+  /// The row and column of the first result's first tap.
   int first_row;
   int first_column;
   /// How many blocks of terms a window has.
   int blocks;
-  /// From one copy of a row of a filter to the next, in elements; of half and bf16 there are two.
+  /// How far apart copies of a row of a filter are, in elements; half and bf16 have two copies.
   int band_pitch;
-  /// Before the first tap of a row of a filter, for results of a window that it does not reach.
+  /// How many zeros precede the taps of a row, for results of a window that it does not reach.
   int zeros;
   int planes;
   cuda::Divisor strips;
@@ -98,7 +98,7 @@ struct Arguments {
   cuda::Divisor down;
   cuda::Divisor classes;
   int works;
-  /// Of the filter's gradient: sets of taps and blocks that a warp sums.
+  /// How many sets of taps and blocks a warp sums for the filter's gradient.
   int items;
 };
 

@@ -20,9 +20,9 @@ struct Channel {
   int rows;
   int element_bytes;
   bool is_filter;
-  /// Of the filter's gradient: what warps sum, of a block that has several of them.
+  /// How much the warps of a block sum for the filter's gradient, where there are several.
   int items;
-  /// Of results: what a block keeps of its filter.
+  /// The bytes that a block keeps of its filter where it computes results.
   int band_bytes;
 };
 

@@ -17,7 +17,7 @@ namespace gradsmith::conv {
 
 /// DepthwiseLines is how such a task is launched.
 struct DepthwiseLines {
-  /// Of forward and backward data, or of the filter's gradient.
+  /// The arguments of forward and backward data, or those of the filter's gradient.
   depthwise_lines::Arguments arguments{};
   depthwise_lines::FilterArguments filter_arguments{};
   /// Runs are long ones.
@@ -25,7 +25,7 @@ struct DepthwiseLines {
   int threads = 0;
   std::int64_t blocks = 0;
   int shared_bytes = 0;
-  /// For the filter's gradient: slices of each channel, and the bytes of their partial sums.
+  /// The slices of each channel for the filter's gradient, and the bytes of their partial sums.
   std::int64_t slices = 0;
   std::size_t workspace = 0;
 };

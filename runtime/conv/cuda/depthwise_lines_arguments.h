@@ -102,12 +102,12 @@ struct Arguments {
   cuda::Divisor runs;
   /// The rows of a filter's taps in all of its planes.
   cuda::Divisor filter_rows;
-  /// In shared memory, of the taps of a line, a row, a plane and a filter.
+  /// How far apart lines, rows, planes and filters of taps are in shared memory.
   int tap_phase_pitch;
   int tap_row_pitch;
   int tap_plane_pitch;
   int filter_pitch;
-  /// Where lines begin there.
+  /// Where lines of `from` begin in shared memory.
   int from_begin;
   int images_of_block;
   int channels_of_block;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "conv/cuda/channels_last.h"
-#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/depthwise_configs.h"
 #include "core/tiles.h"
 
 namespace gradsmith::conv::depthwise_lines {

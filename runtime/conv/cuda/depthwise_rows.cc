@@ -8,7 +8,7 @@
 #include <string>
 
 #include "conv/cuda/channels_last.h"
-#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/depthwise_configs.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"
@@ -20,7 +20,7 @@ namespace {
 
 using cuda::DivisorOf;
 using depthwise_rows::Arguments;
-using depthwise_rows::KernelForm;
+using depthwise_rows::KernelConfig;
 using depthwise_rows::Planes;
 using depthwise_rows::Tile;
 using internal::CeilDivide;
@@ -53,7 +53,7 @@ Planes PlanesOf(const Task& task, Operand operand, int first_column) {
 }
 
 /// Sets where tiles begin, how they are read and how many there are of a plane.
-void SetPlanes(const Task& task, const KernelForm& form, Arguments* arguments) {
+void SetPlanes(const Task& task, const KernelConfig& config, Arguments* arguments) {
   const bool is_data = task.primitive == Primitive::kBackwardData;
   const Operand from = is_data ? kY : kX;
   const Operand to = is_data ? kX : kY;
@@ -65,7 +65,7 @@ void SetPlanes(const Task& task, const KernelForm& form, Arguments* arguments) {
   arguments->from_column = column.from;
   arguments->from = PlanesOf(task, from, column.from);
   arguments->to = PlanesOf(task, to, column.to);
-  const Tile tile = depthwise_rows::TileOf(form, static_cast<int>(SizeOf(task.problem.type)));
+  const Tile tile = depthwise_rows::TileOf(config, static_cast<int>(SizeOf(task.problem.type)));
   arguments->runs = DivisorOf(CeilDivide(arguments->to.width - column.to, tile.columns));
   arguments->strips = DivisorOf(CeilDivide(arguments->to.height - row.to, tile.rows));
 }
@@ -75,19 +75,19 @@ constexpr std::int64_t kMostSharedBytes = 32768;
 
 /// Whether all that is read and written of a row is so at once.
 bool IsReadWhole(const DepthwiseRows& rows, int element_size) {
-  const KernelForm& form = rows.form;
-  const Tile tile = depthwise_rows::TileOf(form, element_size);
-  const int main_columns = form.spreads ? tile.columns / form.step : tile.columns * form.step;
+  const KernelConfig& config = rows.config;
+  const Tile tile = depthwise_rows::TileOf(config, element_size);
+  const int main_columns = config.spreads ? tile.columns / config.step : tile.columns * config.step;
   return rows.arguments.from.piece >= main_columns && rows.arguments.to.piece >= tile.columns;
 }
 
 /// The rows that so many strips read at most, those of whole planes included that lie between.
 std::int64_t
-RowsRead(const KernelForm& form, const Tile& tile, const Arguments& arguments, int strips) {
-  const int center = depthwise_rows::CenterOf(form.side);
-  const int before = form.spreads ? (form.side - 1 - center) / 2 : center;
-  const int after = form.spreads ? (center + 1) / 2 : form.side - form.step - center;
-  const int main_rows = form.spreads ? tile.rows / 2 : tile.rows * form.step;
+RowsRead(const KernelConfig& config, const Tile& tile, const Arguments& arguments, int strips) {
+  const int center = depthwise_rows::CenterOf(config.side);
+  const int before = config.spreads ? (config.side - 1 - center) / 2 : center;
+  const int after = config.spreads ? (center + 1) / 2 : config.side - config.step - center;
+  const int main_rows = config.spreads ? tile.rows / 2 : tile.rows * config.step;
   const auto of_plane = static_cast<int>(arguments.strips.divisor);
   const std::int64_t main_end = arguments.from_row + (std::int64_t{of_plane} * main_rows);
   const std::int64_t unread =
@@ -101,7 +101,7 @@ RowsRead(const KernelForm& form, const Tile& tile, const Arguments& arguments, i
 void StageRows(const Task& task, DepthwiseRows* rows) {
   Arguments& arguments = rows->arguments;
   const int size = static_cast<int>(SizeOf(task.problem.type));
-  const Tile tile = depthwise_rows::TileOf(rows->form, size);
+  const Tile tile = depthwise_rows::TileOf(rows->config, size);
   const auto runs = static_cast<int>(arguments.runs.divisor);
   if (size > 4 || IsReadWhole(*rows, size) || task.accumulate || runs > depthwise_rows::kThreads ||
       !IsContiguous(task.problem, kX) || !IsContiguous(task.problem, kY)) {
@@ -109,7 +109,7 @@ void StageRows(const Task& task, DepthwiseRows* rows) {
   }
   const int strips = depthwise_rows::kThreads / runs;
   const std::int64_t read =
-      RowsRead(rows->form, tile, arguments, strips) * arguments.from.width * size;
+      RowsRead(rows->config, tile, arguments, strips) * arguments.from.width * size;
   const std::int64_t written = std::int64_t{strips} * tile.rows * arguments.to.width * size;
   const std::int64_t bytes =
       CeilDivide(std::max(read, written) + kVectorBytes, kVectorBytes) * kVectorBytes;
@@ -129,9 +129,9 @@ void StageRows(const Task& task, DepthwiseRows* rows) {
 bool IsShortFilter(const Task& task, const DepthwiseRows& rows) {
   const int size = static_cast<int>(SizeOf(task.problem.type));
   const Arguments& arguments = rows.arguments;
-  return size == 2 && rows.form.side <= 3 &&
+  return size == 2 && rows.config.side <= 3 &&
          std::min(arguments.from.piece, arguments.to.piece) == 1 &&
-         arguments.to.width < depthwise_rows::TileOf(rows.form, size).columns;
+         arguments.to.width < depthwise_rows::TileOf(rows.config, size).columns;
 }
 
 /// Sums of a channel's tiles in slices, which depend on the shape alone.
@@ -144,19 +144,19 @@ void SetSlices(const Task& task, DepthwiseRows* rows) {
   rows->blocks = rows->slices * task.problem.x_channels;
   const bool is_double = task.problem.type == DataType::kDouble;
   rows->workspace = static_cast<std::size_t>(rows->blocks) *
-                    static_cast<std::size_t>(rows->form.side * rows->form.side) *
+                    static_cast<std::size_t>(rows->config.side * rows->config.side) *
                     (is_double ? sizeof(double) : sizeof(float));
 }
 
 Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
-  const KernelForm& form = rows.form;
-  constexpr int kCount = depthwise::kForms;
+  const KernelConfig& config = rows.config;
+  constexpr int kCount = depthwise::kConfigs;
   static auto& data_table =
       *new cuda::KernelTable<2 * 2 * kCount>(cuda::kImage_conv_depthwise_rows);
   static auto& filter_table =
       *new cuda::KernelTable<kCount>(cuda::kImage_conv_depthwise_rows_filter);
-  const int index = depthwise::IndexOf(form);
-  const std::string name = depthwise::NameOf(form);
+  const int index = depthwise::IndexOf(config);
+  const std::string name = depthwise::NameOf(config);
   const bool is_staged = rows.shared_bytes > 0;
   const std::string prefix =
       std::string("gradsmith_depthwise_rows_") + (is_staged ? "staged_" : "");
@@ -164,9 +164,9 @@ Result<CUkernel> FindKernel(const Task& task, const DepthwiseRows& rows) {
     return filter_table.Find(index, prefix + "filter_" + name, task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
-  const std::string by_two = form.spreads ? "data_" : "forward_";
-  const std::string direction = form.step == 1 ? "" : by_two;
-  const int variant = (is_staged ? 2 : 0) + (form.spreads ? 1 : 0);
+  const std::string by_two = config.spreads ? "data_" : "forward_";
+  const std::string direction = config.step == 1 ? "" : by_two;
+  const int variant = (is_staged ? 2 : 0) + (config.spreads ? 1 : 0);
   return data_table.Find((variant * kCount) + index, prefix + direction + name, task.problem.type);
 }
 
@@ -212,8 +212,8 @@ class DepthwiseRowsPlan final : public internal::Plan {
 
 std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
   const Problem& problem = task.problem;
-  const std::optional<KernelForm> form = depthwise::FormOf(task);
-  if (!form) {
+  const std::optional<KernelConfig> config = depthwise::ConfigOf(task);
+  if (!config) {
     return std::nullopt;
   }
   for (const Operand operand : {kX, kY}) {
@@ -223,10 +223,10 @@ std::optional<DepthwiseRows> PlanDepthwiseRows(const Task& task) {
     }
   }
   DepthwiseRows rows;
-  rows.form = *form;
+  rows.config = *config;
   Arguments& arguments = rows.arguments;
-  SetPlanes(task, rows.form, &arguments);
-  arguments.reversed = task.primitive == Primitive::kBackwardData && !rows.form.spreads;
+  SetPlanes(task, rows.config, &arguments);
+  arguments.reversed = task.primitive == Primitive::kBackwardData && !rows.config.spreads;
   if (problem.x_channels > kMostTiles) {
     return std::nullopt;
   }

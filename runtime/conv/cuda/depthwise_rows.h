@@ -17,13 +17,13 @@ namespace gradsmith::conv {
 
 /// DepthwiseRows is how such a task is launched.
 struct DepthwiseRows {
-  depthwise_rows::KernelForm form{};
+  depthwise_rows::KernelConfig config{};
   depthwise_rows::Arguments arguments{};
   int threads = 0;
   std::int64_t blocks = 0;
   /// Goes through so much shared memory; 0: does not.
   int shared_bytes = 0;
-  /// For the filter's gradient: slices of each channel, and the bytes of their partial sums.
+  /// The slices of each channel for the filter's gradient, and the bytes of their partial sums.
   std::int64_t slices = 0;
   std::size_t workspace = 0;
 };

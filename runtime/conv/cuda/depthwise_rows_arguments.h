@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "conv/cuda/depthwise_form.h"
+#include "conv/cuda/depthwise_config.h"
 #include "cuda/divisor.h"
 
 /// What conv/cuda/depthwise_rows.cc passes to the kernels of
@@ -17,7 +17,7 @@ constexpr int kThreads = 128;
 constexpr int kTilesOfThread = 4;
 
 using depthwise::CenterOf;
-using depthwise::KernelForm;
+using depthwise::KernelConfig;
 
 /// The tile of a thread: `rows` rows of a run of `columns` neighbouring elements of the result, or
 /// of dY for the filter's gradient.
@@ -28,10 +28,11 @@ struct Tile {
 
 /// TileOf returns the tile for elements of so many bytes: what it reads of a row, apart from
 /// what surrounds it, is 16 bytes, and its rows are as many as registers allow.
-constexpr Tile TileOf(KernelForm form, int element_bytes) {
-  const bool is_large = (form.side > 4 && form.step > 1) || (form.side > 3 && element_bytes > 4);
-  const bool shrinks = form.step > 1 && !form.spreads;
-  return {is_large && !form.spreads ? 2 : 4, 16 / element_bytes / (shrinks ? form.step : 1)};
+constexpr Tile TileOf(KernelConfig config, int element_bytes) {
+  const bool is_large =
+      (config.side > 4 && config.step > 1) || (config.side > 3 && element_bytes > 4);
+  const bool shrinks = config.step > 1 && !config.spreads;
+  return {is_large && !config.spreads ? 2 : 4, 16 / element_bytes / (shrinks ? config.step : 1)};
 }
 
 /// A tensor of dense rows. A row is read or written by pieces of `piece` elements: a power of two

@@ -9,7 +9,7 @@
 
 #include "conv/cuda/call.h"
 #include "conv/cuda/correlate_plan.h"
-#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/depthwise_configs.h"
 #include "conv/cuda/filter_slices.h"
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"
@@ -22,7 +22,7 @@ namespace {
 using cuda::DivisorOf;
 using depthwise_tiles::Arguments;
 using depthwise_tiles::kChannels;
-using depthwise_tiles::KernelForm;
+using depthwise_tiles::KernelConfig;
 using depthwise_tiles::kPairs;
 using depthwise_tiles::Pixels;
 using depthwise_tiles::Tile;
@@ -67,28 +67,29 @@ Pixels PixelsOf(const Task& task, Operand operand) {
 }
 
 /// What surrounds the pixels that tiles share with none.
-int HaloOf(const KernelForm& form) {
-  const int center = depthwise_tiles::CenterOf(form.side);
-  return form.spreads ? ((form.side - 1 - center) / 2) + ((center + 1) / 2) : form.side - form.step;
+int HaloOf(const KernelConfig& config) {
+  const int center = depthwise_tiles::CenterOf(config.side);
+  return config.spreads ? ((config.side - 1 - center) / 2) + ((center + 1) / 2)
+                        : config.side - config.step;
 }
 
 /// What is to be computed: of a task, or with backward data its filter's gradient as well.
 struct Job {
   const Task& task;
-  KernelForm form;
+  KernelConfig config;
   Work work;
 };
 
 Tile TileOf(const Job& job) {
-  return depthwise_tiles::TileOf(job.form, job.work, SizeOfElement(job.task));
+  return depthwise_tiles::TileOf(job.config, job.work, SizeOfElement(job.task));
 }
 
 /// The pixels that a tile shares with none.
 Tile MainOf(const Job& job) {
   const Tile tile = TileOf(job);
-  const KernelForm& form = job.form;
-  return form.spreads ? Tile{tile.rows / form.step, tile.columns / form.step}
-                      : Tile{tile.rows * form.step, tile.columns * form.step};
+  const KernelConfig& config = job.config;
+  return config.spreads ? Tile{tile.rows / config.step, tile.columns / config.step}
+                        : Tile{tile.rows * config.step, tile.columns * config.step};
 }
 
 /// The tiles of a block along each axis.
@@ -101,7 +102,7 @@ struct BlockShape {
 /// The pixels that a block reads.
 Tile ReadBy(const Job& job, const BlockShape& shape) {
   const Tile main = MainOf(job);
-  const int halo = HaloOf(job.form);
+  const int halo = HaloOf(job.config);
   return {(shape.down * main.rows) + halo, (shape.across * main.columns) + halo};
 }
 
@@ -115,7 +116,7 @@ std::int64_t SharedBytes(const Job& job, const BlockShape& shape) {
   const Tile read = ReadBy(job, shape);
   const std::int64_t pixels =
       std::int64_t{read.rows} * PitchOf(job, read.columns) * kChannels * SizeOfElement(job.task);
-  const std::int64_t taps = std::int64_t{job.form.side} * job.form.side;
+  const std::int64_t taps = std::int64_t{job.config.side} * job.config.side;
   const std::int64_t filters = taps * kChannels * std::int64_t{sizeof(float)};
   return pixels + (job.work == Work::kFilter ? 0 : filters);
 }
@@ -123,8 +124,8 @@ std::int64_t SharedBytes(const Job& job, const BlockShape& shape) {
 /// Most of a block's memory is its pixels; the filter's gradient has sums of its warps, too.
 std::int64_t MostShared(const Job& job) {
   constexpr int kWarp = 32;
-  const std::int64_t warps = kPairs * depthwise_tiles::MostTiles(job.form, job.work) / kWarp;
-  const std::int64_t sums = warps * (job.form.side + 1) * kChannels * std::int64_t{sizeof(float)};
+  const std::int64_t warps = kPairs * depthwise_tiles::MostTiles(job.config, job.work) / kWarp;
+  const std::int64_t sums = warps * (job.config.side + 1) * kChannels * std::int64_t{sizeof(float)};
   return depthwise_tiles::kMostShared - (job.work == Work::kResult ? 0 : sums);
 }
 
@@ -134,9 +135,9 @@ BlockShape ShapeOf(const Job& job, std::int64_t down, std::int64_t across) {
   constexpr double kForTap = 1.3;
   constexpr double kForResult = 3;
   constexpr double kForVector = 14;
-  const KernelForm& form = job.form;
-  const int most = depthwise_tiles::MostTiles(form, job.work);
-  const int taps = form.side * form.side / (form.spreads ? form.step * form.step : 1);
+  const KernelConfig& config = job.config;
+  const int most = depthwise_tiles::MostTiles(config, job.work);
+  const int taps = config.side * config.side / (config.spreads ? config.step * config.step : 1);
   const Tile tile = TileOf(job);
   const double for_tile = kChannels * tile.rows * tile.columns * ((taps * kForTap) + kForResult);
   const int vectors = kChannels * SizeOfElement(job.task) / kVectorBytes;
@@ -166,8 +167,8 @@ BlockShape ShapeOf(const Job& job, std::int64_t down, std::int64_t across) {
 /// Sets where tiles begin and how blocks are made of them; false where a launch is too large.
 bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   const Problem& problem = task.problem;
-  const KernelForm& form = plan->form;
-  const Job job = {task, form, plan->work};
+  const KernelConfig& config = plan->config;
+  const Job job = {task, config, plan->work};
   Arguments& arguments = plan->arguments;
   const bool is_data = task.primitive == Primitive::kBackwardData;
   const depthwise::Origin row = depthwise::OriginOf(task, problem.axes[0]);
@@ -178,7 +179,7 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   arguments.from_row = row.from;
   arguments.to_column = column.to;
   arguments.from_column = column.from;
-  arguments.reversed = is_data && !form.spreads;
+  arguments.reversed = is_data && !config.spreads;
   const Tile tile = TileOf(job);
   const std::int64_t tiles_down = CeilDivide(std::int64_t{arguments.to.height} - row.to, tile.rows);
   const std::int64_t tiles_across =
@@ -212,12 +213,12 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
 
 /// As many slices as are computed at once: they depend on the shape alone.
 void SetSlices(DepthwiseTiles* plan) {
-  const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->form, plan->work);
+  const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->config, plan->work);
   Arguments& arguments = plan->arguments;
   const std::int64_t groups = arguments.groups.divisor;
   const std::int64_t blocks = plan->blocks / groups;
   const std::int64_t threads_at_once =
-      std::int64_t{depthwise_tiles::BlocksAtOnce(plan->form, plan->work)} * most_threads;
+      std::int64_t{depthwise_tiles::BlocksAtOnce(plan->config, plan->work)} * most_threads;
   const std::int64_t at_once = kMultiprocessorsOfSlices * (threads_at_once / plan->threads);
   const std::int64_t most = std::max<std::int64_t>(at_once / groups, 1);
   const std::int64_t slices = CeilDivide(blocks, CeilDivide(blocks, most));
@@ -226,10 +227,10 @@ void SetSlices(DepthwiseTiles* plan) {
   plan->blocks = slices * groups;
   plan->workspace = static_cast<std::size_t>(slices) *
                     static_cast<std::size_t>(arguments.channels) *
-                    static_cast<std::size_t>(plan->form.side * plan->form.side) * sizeof(float);
+                    static_cast<std::size_t>(plan->config.side * plan->config.side) * sizeof(float);
 }
 
-/// Blocks and slices for a form and work; nothing where a launch is too large.
+/// Blocks and slices for a configuration and work; nothing where a launch is too large.
 std::optional<DepthwiseTiles> Planned(const Task& task, DepthwiseTiles tiles) {
   if (!SetBlocks(task, &tiles)) {
     return std::nullopt;
@@ -240,22 +241,22 @@ std::optional<DepthwiseTiles> Planned(const Task& task, DepthwiseTiles tiles) {
   return tiles;
 }
 
-Result<CUkernel> FindKernel(const Task& task, const KernelForm& form) {
+Result<CUkernel> FindKernel(const Task& task, const KernelConfig& config) {
   static auto& data_table =
-      *new cuda::KernelTable<2 * depthwise::kForms>(cuda::kImage_conv_depthwise_tiles);
+      *new cuda::KernelTable<2 * depthwise::kConfigs>(cuda::kImage_conv_depthwise_tiles);
   static auto& filter_table =
-      *new cuda::KernelTable<depthwise::kForms>(cuda::kImage_conv_depthwise_tiles_filter);
-  const int index = depthwise::IndexOf(form);
+      *new cuda::KernelTable<depthwise::kConfigs>(cuda::kImage_conv_depthwise_tiles_filter);
+  const int index = depthwise::IndexOf(config);
   const std::string prefix = "gradsmith_depthwise_tiles_";
   if (IsFilter(task)) {
     return filter_table.Find(
-        index, prefix + "filter_" + depthwise::NameOf(form), task.problem.type);
+        index, prefix + "filter_" + depthwise::NameOf(config), task.problem.type);
   }
   // By single steps backward data is forward with taps in reverse.
-  const std::string by_two = form.spreads ? "data_" : "forward_";
+  const std::string by_two = config.spreads ? "data_" : "forward_";
   return data_table.Find(
-      (form.spreads ? depthwise::kForms : 0) + index,
-      prefix + (form.step == 1 ? "" : by_two) + depthwise::NameOf(form), task.problem.type);
+      (config.spreads ? depthwise::kConfigs : 0) + index,
+      prefix + (config.step == 1 ? "" : by_two) + depthwise::NameOf(config), task.problem.type);
 }
 
 cuda::LaunchShape LaunchShapeOf(const DepthwiseTiles& tiles) {
@@ -309,13 +310,13 @@ class DepthwiseTilesOfBothPlan final : public SharingPlan {
 }  // namespace
 
 std::optional<DepthwiseTiles> PlanDepthwiseTiles(const Task& task) {
-  const std::optional<KernelForm> form = depthwise::FormOf(task);
-  if (!form || task.problem.type == DataType::kDouble || !HasVectors(task, kX) ||
+  const std::optional<KernelConfig> config = depthwise::ConfigOf(task);
+  if (!config || task.problem.type == DataType::kDouble || !HasVectors(task, kX) ||
       !HasVectors(task, kY)) {
     return std::nullopt;
   }
   DepthwiseTiles tiles;
-  tiles.form = *form;
+  tiles.config = *config;
   tiles.work = IsFilter(task) ? Work::kFilter : Work::kResult;
   return Planned(task, tiles);
 }
@@ -343,7 +344,7 @@ std::optional<DepthwiseTiles> PlanBothByDepthwiseTiles(const Task& data, const T
 Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
     const Task& task,
     const DepthwiseTiles& tiles) {
-  const Result<CUkernel> kernel = FindKernel(task, tiles.form);
+  const Result<CUkernel> kernel = FindKernel(task, tiles.config);
   if (!kernel.ok()) {
     return kernel.status();
   }
@@ -364,10 +365,10 @@ Result<std::unique_ptr<internal::Plan>> MakeDepthwiseTilesPlan(
 Result<std::unique_ptr<internal::Plan>>
 MakeBothByDepthwiseTilesPlan(const Task& data, const Task& filter, const DepthwiseTiles& tiles) {
   static auto& table =
-      *new cuda::KernelTable<depthwise::kForms>(cuda::kImage_conv_depthwise_tiles_both);
+      *new cuda::KernelTable<depthwise::kConfigs>(cuda::kImage_conv_depthwise_tiles_both);
   const Result<CUkernel> kernel = table.Find(
-      depthwise::IndexOf(tiles.form),
-      "gradsmith_depthwise_tiles_both_" + depthwise::NameOf(tiles.form), data.problem.type);
+      depthwise::IndexOf(tiles.config),
+      "gradsmith_depthwise_tiles_both_" + depthwise::NameOf(tiles.config), data.problem.type);
   if (!kernel.ok()) {
     return kernel.status();
   }

@@ -17,7 +17,7 @@ namespace gradsmith::conv {
 
 /// DepthwiseTiles is how such a task is launched.
 struct DepthwiseTiles {
-  depthwise_tiles::KernelForm form{};
+  depthwise_tiles::KernelConfig config{};
   depthwise_tiles::Work work = depthwise_tiles::Work::kResult;
   depthwise_tiles::Arguments arguments{};
   int threads = 0;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "conv/cuda/depthwise_form.h"
+#include "conv/cuda/depthwise_config.h"
 #include "cuda/divisor.h"
 
 /// What conv/cuda/depthwise_tiles.cc passes to the kernels of
@@ -11,7 +11,7 @@
 namespace gradsmith::conv::depthwise_tiles {
 
 using depthwise::CenterOf;
-using depthwise::KernelForm;
+using depthwise::KernelConfig;
 
 /// Neighbouring channels of a block, two of which are a thread's.
 constexpr int kChannels = 32;
@@ -37,34 +37,36 @@ struct Tile {
   int columns;
 };
 
-/// TileOf returns the tile of a form: as large as registers allow, where it is worth them. A tap is
-/// read from shared memory once for a row of a tile; seven columns are a whole part of the sizes
-/// that images are halved to.
-GRADSMITH_BOTH_SIDES constexpr Tile TileOf(const KernelForm& form, Work work, int element_bytes) {
+/// TileOf returns the tile of a configuration: as large as registers allow, where it is worth them.
+/// A tap is read from shared memory once for a row of a tile; seven columns are a whole part of the
+/// sizes that images are halved to.
+GRADSMITH_BOTH_SIDES constexpr Tile
+TileOf(const KernelConfig& config, Work work, int element_bytes) {
   const bool sums_taps = work != Work::kResult;
-  if (form.step > 1 || (form.side > 3 && sums_taps) || (form.side == 3 && element_bytes > 2)) {
+  if (config.step > 1 || (config.side > 3 && sums_taps) ||
+      (config.side == 3 && element_bytes > 2)) {
     return {4, 4};
   }
-  return form.side > 3 ? Tile{2, 7} : Tile{4, 7};
+  return config.side > 3 ? Tile{2, 7} : Tile{4, 7};
 }
 
 /// MostTiles returns how many tiles a block has at most. Where taps are few, a block computes for
 /// so short a time that several are better, of which one copies while another computes.
-GRADSMITH_BOTH_SIDES constexpr int MostTiles(const KernelForm& form, Work work) {
-  return form.side > 3 && work == Work::kResult ? 16 : 8;
+GRADSMITH_BOTH_SIDES constexpr int MostTiles(const KernelConfig& config, Work work) {
+  return config.side > 3 && work == Work::kResult ? 16 : 8;
 }
 
 /// BlocksAtOnce returns how many blocks of so many tiles a multiprocessor has registers for.
-GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const KernelForm& form, Work work) {
+GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const KernelConfig& config, Work work) {
   switch (work) {
     case Work::kResult:
-      return form.side > 3 ? 3 : 5;
+      return config.side > 3 ? 3 : 5;
     case Work::kFilter:
-      return 5 - ((form.side - 2) / 2);
+      return 5 - ((config.side - 2) / 2);
     case Work::kBoth:
       break;
   }
-  return form.side > 5 ? 2 : 3;
+  return config.side > 5 ? 2 : 3;
 }
 
 /// Where a block keeps the column-th of the pixels that it reads of a row. Two tiles of a warp

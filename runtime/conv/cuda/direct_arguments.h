@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 constexpr int kMinCheckThreads = 32;
 constexpr int kMaxCheckThreads = 128;
 
-/// As conv::Primitive.
+/// The primitives, as conv::Primitive numbers them.
 constexpr int kForward = 0;
 constexpr int kBackwardData = 1;
 constexpr int kBackwardFilter = 2;
@@ -44,7 +44,7 @@ struct Arguments {
   std::int64_t x_strides[kRank];
   std::int64_t w_strides[kRank];
   std::int64_t y_strides[kRank];
-  /// Of the result.
+  /// The dims of the result, and how many elements they make.
   std::int64_t dims[kRank];
   std::int64_t count;
 };

@@ -18,8 +18,8 @@ namespace {
 
 using few_channels::Arguments;
 using few_channels::DataKernel;
-using few_channels::KernelForm;
-using few_channels::kFormAt;
+using few_channels::kConfigAt;
+using few_channels::KernelConfig;
 using internal::CeilDivide;
 
 bool TakesProblem(const Task& task) {
@@ -31,12 +31,12 @@ bool TakesProblem(const Task& task) {
       problem.axes.begin(), problem.axes.begin() + problem.spatial_rank, HasThreeTapsAround);
 }
 
-/// The first form with room for the channels, which is the one with least; -1 for none.
-int FormOf(const Problem& problem) {
-  const auto* const found = std::ranges::find_if(kFormAt, [&](const KernelForm& form) {
-    return problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
+/// The first configuration with room for the channels, which is the one with least; -1 for none.
+int ConfigOf(const Problem& problem) {
+  const auto* const found = std::ranges::find_if(kConfigAt, [&](const KernelConfig& config) {
+    return problem.y_channels <= config.y_channels && problem.x_channels <= config.x_channels;
   });
-  return found == std::end(kFormAt) ? -1 : static_cast<int>(found - std::begin(kFormAt));
+  return found == std::end(kConfigAt) ? -1 : static_cast<int>(found - std::begin(kConfigAt));
 }
 
 bool HasDepth(const Task& task) {
@@ -44,7 +44,7 @@ bool HasDepth(const Task& task) {
 }
 
 DataKernel DataKernelOf(const Task& task, const FewChannels& few) {
-  return {kFormAt[few.form], few.are_chunks, HasDepth(task)};
+  return {kConfigAt[few.config], few.are_chunks, HasDepth(task)};
 }
 
 /// Columns of a tile: strips are as wide as each other.
@@ -53,7 +53,7 @@ std::int64_t ColumnsOf(const Task& task, const FewChannels& few, std::int64_t wi
     return few_channels::kDataColumns;
   }
   const std::int64_t tiles = CeilDivide(width, few_channels::kTile);
-  const std::int64_t most = few_channels::FilterTilesOf(kFormAt[few.form], few.are_chunks);
+  const std::int64_t most = few_channels::FilterTilesOf(kConfigAt[few.config], few.are_chunks);
   return CeilDivide(tiles, CeilDivide(tiles, most)) * few_channels::kTile;
 }
 
@@ -87,12 +87,12 @@ Arguments ArgumentsOf(const Task& task, const FewChannels& few) {
 cuda::LaunchShape LaunchShapeOf(const Task& task, const FewChannels& few) {
   cuda::LaunchShape shape = {.blocks_x = static_cast<unsigned>(few.blocks)};
   if (IsFilter(task)) {
-    const KernelForm form = kFormAt[few.form];
-    const int tiles = few_channels::FilterTilesOf(form, few.are_chunks);
+    const KernelConfig config = kConfigAt[few.config];
+    const int tiles = few_channels::FilterTilesOf(config, few.are_chunks);
     shape.blocks_y = static_cast<unsigned>(few.arguments.depth_taps);
-    shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(form));
+    shape.threads = static_cast<unsigned>(few_channels::FilterThreadsOf(config));
     shape.shared_bytes =
-        static_cast<unsigned>(few_channels::FilterSharedBytes(form, tiles, few.are_chunks));
+        static_cast<unsigned>(few_channels::FilterSharedBytes(config, tiles, few.are_chunks));
   } else {
     const DataKernel kernel = DataKernelOf(task, few);
     shape.threads = static_cast<unsigned>(few_channels::DataThreadsOf(kernel));
@@ -112,7 +112,7 @@ std::string KernelOf(const Task& task, const FewChannels& few) {
   const char* const of_x = HasDepth(task) ? "volumes_" : "data_";
   return NarrowKernel(
       std::string("gradsmith_few_channels_") + (IsFilter(task) ? "filter_" : of_x) +
-          (few.are_chunks ? "chunks_" : "rows_") + std::to_string(few.form),
+          (few.are_chunks ? "chunks_" : "rows_") + std::to_string(few.config),
       task.problem.type);
 }
 
@@ -132,8 +132,8 @@ std::optional<FewChannels> PlanFewChannels(int compute_capability, const Task& t
     return std::nullopt;
   }
   FewChannels few;
-  few.form = FormOf(problem);
-  if (few.form < 0) {
+  few.config = ConfigOf(problem);
+  if (few.config < 0) {
     return std::nullopt;
   }
   few.are_chunks = problem.x_channels % few_channels::kVector == 0 &&

@@ -25,7 +25,7 @@ inline constexpr const char* kFewChannels = "own/few-channels";
 /// FewChannels is how such a task is launched.
 struct FewChannels {
   few_channels::Arguments arguments{};
-  int form = 0;
+  int config = 0;
   /// Channels fill chunks of 16 bytes.
   bool are_chunks = false;
   std::int64_t blocks = 0;

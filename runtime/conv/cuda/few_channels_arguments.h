@@ -10,11 +10,11 @@ namespace gradsmith::conv::few_channels {
 constexpr int kElementBytes = 2;
 constexpr int kChunkBytes = 16;
 constexpr int kVector = kChunkBytes / kElementBytes;
-/// Along each axis of a plane.
+/// The taps of a filter along each axis of a plane.
 constexpr int kTaps = 3;
 constexpr int kTapsOfPlane = kTaps * kTaps;
 constexpr int kTapsOfVolume = kTaps * kTapsOfPlane;
-/// Of a plane's tile that the taps reach beyond a result's.
+/// How far the taps of a plane's tile reach beyond a result's.
 constexpr int kMargin = kTaps - 1;
 /// Positions that a product takes.
 constexpr int kTile = 16;
@@ -24,13 +24,13 @@ constexpr int kRowsWithMargin = kRows + kMargin;
 constexpr int kMostSharedBytes = 227 << 10;
 
 /// A kernel's room for channels.
-struct KernelForm {
+struct KernelConfig {
   int y_channels;
   int x_channels;
 };
 
-constexpr int kForms = 5;
-constexpr KernelForm kFormAt[kForms] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
+constexpr int kConfigs = 5;
+constexpr KernelConfig kConfigAt[kConfigs] = {{16, 16}, {32, 32}, {64, 32}, {32, 64}, {72, 40}};
 
 /// Room for so many elements in shared memory: an odd number of chunks, so that what lies side by
 /// side is in different banks.
@@ -62,49 +62,50 @@ constexpr int BytesWithNext(int tile, int raw, bool are_chunks) {
 // --- the filter's gradient ----------------------------------------------------------------------
 
 /// Sixteens of channels of y, each of which three warps multiply, one for each column of taps.
-constexpr int SixteensOf(KernelForm form) {
-  return (form.y_channels + kTile - 1) / kTile;
+constexpr int SixteensOf(KernelConfig config) {
+  return (config.y_channels + kTile - 1) / kTile;
 }
 
 /// Eights of channels of x that a warp multiplies: more would take too many registers.
-constexpr int EightsOfWarp(KernelForm form) {
-  return form.x_channels <= 40 ? form.x_channels / kVector : form.x_channels / kVector / 2;
+constexpr int EightsOfWarp(KernelConfig config) {
+  return config.x_channels <= 40 ? config.x_channels / kVector : config.x_channels / kVector / 2;
 }
 
 /// Groups of such warps, which take turns with tiles.
-constexpr int TurnsOf(KernelForm form) {
-  const int warps = kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form));
+constexpr int TurnsOf(KernelConfig config) {
+  const int warps =
+      kTaps * SixteensOf(config) * (config.x_channels / kVector / EightsOfWarp(config));
   return warps > 6 ? 1 : 12 / warps;
 }
 
-constexpr int FilterWarpsOf(KernelForm form) {
-  return kTaps * SixteensOf(form) * (form.x_channels / kVector / EightsOfWarp(form)) *
-         TurnsOf(form);
+constexpr int FilterWarpsOf(KernelConfig config) {
+  return kTaps * SixteensOf(config) * (config.x_channels / kVector / EightsOfWarp(config)) *
+         TurnsOf(config);
 }
 
-/// So many warps copy what the others multiply next: as many as leave these their registers.
-constexpr int FilterCopyWarpsOf(KernelForm form) {
-  return SixteensOf(form) > 4 ? 5 : 4;
+/// The warps that copy what the others multiply next: as many as leave these their registers.
+constexpr int FilterCopyWarpsOf(KernelConfig config) {
+  return SixteensOf(config) > 4 ? 5 : 4;
 }
 
-constexpr int FilterThreadsOf(KernelForm form) {
-  return 32 * (FilterWarpsOf(form) + FilterCopyWarpsOf(form));
+constexpr int FilterThreadsOf(KernelConfig config) {
+  return 32 * (FilterWarpsOf(config) + FilterCopyWarpsOf(config));
 }
 
-constexpr int FilterSharedBytes(KernelForm form, int tiles, bool are_chunks) {
+constexpr int FilterSharedBytes(KernelConfig config, int tiles, bool are_chunks) {
   const int columns = tiles * kTile;
   return BytesWithNext(
-      TileBytes(kRows, columns, form.y_channels) +
-          TileBytes(kRowsWithMargin, columns + kMargin, form.x_channels),
-      kRows * RawRowBytes(columns, form.y_channels) +
-          kRowsWithMargin * RawRowBytes(columns + kMargin, form.x_channels),
+      TileBytes(kRows, columns, config.y_channels) +
+          TileBytes(kRowsWithMargin, columns + kMargin, config.x_channels),
+      kRows * RawRowBytes(columns, config.y_channels) +
+          kRowsWithMargin * RawRowBytes(columns + kMargin, config.x_channels),
       are_chunks);
 }
 
 /// Tiles in a row: what shared memory has room for.
-constexpr int FilterTilesOf(KernelForm form, bool are_chunks) {
+constexpr int FilterTilesOf(KernelConfig config, bool are_chunks) {
   int tiles = 4;
-  while (FilterSharedBytes(form, tiles, are_chunks) > kMostSharedBytes) {
+  while (FilterSharedBytes(config, tiles, are_chunks) > kMostSharedBytes) {
     --tiles;
   }
   return tiles;
@@ -117,7 +118,7 @@ constexpr int kDataWarps = 8;
 
 /// A kernel for the gradient of x, of images or of volumes.
 struct DataKernel {
-  KernelForm form;
+  KernelConfig config;
   bool are_chunks;
   bool is_volume;
 };
@@ -126,11 +127,11 @@ struct DataKernel {
 /// there is no room for all.
 constexpr int PartsOf(DataKernel kernel) {
   constexpr int kMostChannels = 32;
-  return kernel.is_volume ? (kernel.form.y_channels + kMostChannels - 1) / kMostChannels : 1;
+  return kernel.is_volume ? (kernel.config.y_channels + kMostChannels - 1) / kMostChannels : 1;
 }
 
 constexpr int PartChannelsOf(DataKernel kernel) {
-  return kernel.form.y_channels / PartsOf(kernel);
+  return kernel.config.y_channels / PartsOf(kernel);
 }
 
 /// Tiles of y that a tile of x is made of, one after the other.
@@ -141,15 +142,15 @@ constexpr int StepsOf(DataKernel kernel) {
 /// The filter lies before the tiles. For each channel of y there is a position for each tap, and a
 /// warp copies so many.
 constexpr int kFilterColumns = 32;
-constexpr int FilterRowsOf(KernelForm form) {
-  return (form.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
+constexpr int FilterRowsOf(KernelConfig config) {
+  return (config.y_channels * kTapsOfPlane + kFilterColumns - 1) / kFilterColumns;
 }
 
-/// That of volumes has a row for each channel of y, without room between the taps.
+/// A filter of volumes has a row for each channel of y, without room between the taps.
 constexpr int FilterBytesOf(DataKernel kernel) {
-  const KernelForm form = kernel.form;
-  return kernel.is_volume ? form.y_channels * OddChunks(kTapsOfVolume * form.x_channels)
-                          : TileBytes(FilterRowsOf(form), kFilterColumns, form.x_channels);
+  const KernelConfig config = kernel.config;
+  return kernel.is_volume ? config.y_channels * OddChunks(kTapsOfVolume * config.x_channels)
+                          : TileBytes(FilterRowsOf(config), kFilterColumns, config.x_channels);
 }
 
 constexpr int DataSharedBytes(DataKernel kernel, int rows) {
@@ -157,13 +158,13 @@ constexpr int DataSharedBytes(DataKernel kernel, int rows) {
   return FilterBytesOf(kernel) +
          BytesWithNext(
              TileBytes(rows + kMargin, columns, PartChannelsOf(kernel)),
-             (rows + kMargin) * RawRowBytes(columns, kernel.form.y_channels), kernel.are_chunks);
+             (rows + kMargin) * RawRowBytes(columns, kernel.config.y_channels), kernel.are_chunks);
 }
 
 /// Rows of x that a block multiplies at a time: as many as shared memory and registers have room
 /// for.
 constexpr int DataRowsOf(DataKernel kernel) {
-  int rows = kernel.form.x_channels <= 40 ? 2 * kRows : kRows;
+  int rows = kernel.config.x_channels <= 40 ? 2 * kRows : kRows;
   while (DataSharedBytes(kernel, rows) > kMostSharedBytes) {
     rows /= 2;
   }
@@ -188,10 +189,10 @@ constexpr int RowsOfWarp(DataKernel kernel) {
 struct Arguments {
   int y_channels;
   int x_channels;
-  /// Of a plane of x and of y.
+  /// The height and the width of a plane, in x and in y alike.
   int height;
   int width;
-  /// Along the axis before these: planes of an image, and taps.
+  /// The planes of an image and the taps along the axis before these.
   cuda::Divisor depth;
   int depth_taps;
   /// Columns of a tile, and how many tiles there are in a plane, across and down.
@@ -199,7 +200,7 @@ struct Arguments {
   cuda::Divisor strips;
   cuda::Divisor bands;
   int works;
-  /// All of them.
+  /// The planes of all images.
   int planes;
 };
 

@@ -8,7 +8,7 @@ namespace gradsmith::conv::grouped {
 constexpr int kElementBytes = 2;
 constexpr int kChunkBytes = 16;
 constexpr int kVector = kChunkBytes / kElementBytes;
-/// Of the filter, along each axis.
+/// The taps of a filter along each axis.
 constexpr int kTaps = 3;
 /// Each warp of a block has a slice of its channels, of whole groups.
 constexpr int kWarps = 4;
@@ -19,9 +19,9 @@ constexpr int kPixelBytes = kChannels * kElementBytes;
 /// A block goes down a strip of an image by bands of rows, eight columns at a time.
 constexpr int kBand = 2;
 constexpr int kColumns = 8;
-/// So many eights of columns has a strip at most.
+/// The most eights of columns that a strip has.
 constexpr int kMostEights = 7;
-/// Of shared memory's bands: those that are multiplied, and the one that is copied meanwhile.
+/// The bands in shared memory: those that are multiplied, and the one that is copied meanwhile.
 constexpr int kBandsOfY = 3;
 constexpr int kBandsOfX = 2;
 
@@ -47,13 +47,13 @@ struct Arguments {
   int width;
   int channels;
   int group_channels;
-  /// Of an image, and of columns in each of them.
+  /// The strips of an image, and the eights of columns in each strip.
   int strips;
   int eights;
-  /// Of each strip, and of all strips of all images.
+  /// The bands of each strip, and those of all strips of all images.
   int bands;
   int all_bands;
-  /// Of shared memory.
+  /// The bytes of a row of dY and of x in shared memory.
   int row_bytes_of_y;
   int row_bytes_of_x;
 };

@@ -19,8 +19,8 @@ namespace gradsmith::conv {
 namespace {
 
 using images::Arguments;
-using images::kFormAt;
-using images::kForms;
+using images::kConfigAt;
+using images::kConfigs;
 using internal::CeilDivide;
 
 /// Along an axis: the positions of y that a pair of pixels at twice a position meets are that one
@@ -55,10 +55,10 @@ bool IsAround(const Window& window) {
   return window.begin <= 0 && window.begin + window.size > 0;
 }
 
-/// The form with least room that is enough; -1 for none.
-int FormOf(std::int64_t channels, std::int64_t window) {
-  for (int i = 0; i < kForms; ++i) {
-    if (channels <= kFormAt[i].channels && window <= kFormAt[i].window) {
+/// The configuration with least room that is enough; -1 for none.
+int ConfigOf(std::int64_t channels, std::int64_t window) {
+  for (int i = 0; i < kConfigs; ++i) {
+    if (channels <= kConfigAt[i].channels && window <= kConfigAt[i].window) {
       return i;
     }
   }
@@ -135,14 +135,14 @@ bool ShareOut(std::int64_t batch, std::int64_t of_multiprocessor, int rows, Imag
   return true;
 }
 
-/// The form with least room that is enough for channels and for taps in a row.
-int FilterFormOf(std::int64_t step, std::int64_t channels, std::int64_t taps) {
+/// The configuration with least room that is enough for channels and for taps in a row.
+int FilterConfigOf(std::int64_t step, std::int64_t channels, std::int64_t taps) {
   const auto* const found =
-      std::ranges::find_if(images::kFilterFormAt, [&](const images::FilterKernelForm& form) {
-        return step == form.step && channels <= form.channels &&
-               taps <= std::int64_t{2} * form.pairs;
+      std::ranges::find_if(images::kFilterConfigAt, [&](const images::FilterKernelConfig& config) {
+        return step == config.step && channels <= config.channels &&
+               taps <= std::int64_t{2} * config.pairs;
       });
-  return static_cast<int>(found - std::begin(images::kFilterFormAt));
+  return static_cast<int>(found - std::begin(images::kFilterConfigAt));
 }
 
 /// The slices that a kernel leaves with so many threads and so much shared memory.
@@ -175,8 +175,8 @@ std::optional<Images> PlanImages(int compute_capability, const Task& data, const
   const std::array<Window, images::kRank> windows = {
       WindowOf(problem.axes[0]), WindowOf(problem.axes[1])};
   Images images;
-  images.form = FormOf(problem.y_channels, std::max(windows[0].size, windows[1].size));
-  if (images.form < 0 || !std::ranges::all_of(windows, IsAround)) {
+  images.config = ConfigOf(problem.y_channels, std::max(windows[0].size, windows[1].size));
+  if (images.config < 0 || !std::ranges::all_of(windows, IsAround)) {
     return std::nullopt;
   }
   images.arguments = ArgumentsOf(problem);
@@ -198,13 +198,14 @@ std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task)
   if (step > images::kStep || !TakesProblem(problem, step)) {
     return std::nullopt;
   }
-  constexpr std::int64_t kMostChannels = images::kFilterFormAt[images::kFilterForms - 1].channels;
+  constexpr std::int64_t kMostChannels =
+      images::kFilterConfigAt[images::kFilterConfigs - 1].channels;
   const std::int64_t channels = std::min(problem.y_channels, kMostChannels);
   Images images;
-  images.form = FilterFormOf(step, channels, problem.axes[1].w);
+  images.config = FilterConfigOf(step, channels, problem.axes[1].w);
   images.tiles = CeilDivide(problem.y_channels, kMostChannels);
   images.arguments = ArgumentsOf(problem);
-  const int of_multiprocessor = images::kFilterFormAt[images.form].blocks;
+  const int of_multiprocessor = images::kFilterConfigAt[images.config].blocks;
   return ShareOut(problem.batch, of_multiprocessor, images::kFilterRows, &images)
              ? std::optional(images)
              : std::nullopt;
@@ -212,10 +213,10 @@ std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task)
 
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images) {
-  const int shared_bytes = images::SharedBytes(kFormAt[images.form]);
+  const int shared_bytes = images::SharedBytes(kConfigAt[images.config]);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       shared_bytes, device, {&cuda::kImage_conv_images},
-      NarrowKernel("gradsmith_images_" + std::to_string(images.form), data.problem.type).c_str());
+      NarrowKernel("gradsmith_images_" + std::to_string(images.config), data.problem.type).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
@@ -226,8 +227,8 @@ MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& i
 
 Result<std::unique_ptr<internal::Plan>>
 MakeImagesFilterPlan(int device, const Task& task, const Images& images) {
-  const int shared_bytes = images::SharedBytes(images::kFilterFormAt[images.form]);
-  const std::string name = "gradsmith_images_filter_" + std::to_string(images.form);
+  const int shared_bytes = images::SharedBytes(images::kFilterConfigAt[images.config]);
+  const std::string name = "gradsmith_images_filter_" + std::to_string(images.config);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       shared_bytes, device, {&cuda::kImage_conv_images_filter},
       NarrowKernel(name, task.problem.type).c_str());

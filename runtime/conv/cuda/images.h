@@ -29,12 +29,12 @@ inline constexpr std::int64_t kEnoughForImages = 1 << 20;
 /// Images is how such gradients are launched.
 struct Images {
   images::Arguments arguments{};
-  int form = 0;
+  int config = 0;
   std::int64_t blocks = 0;
-  /// Of channels of y, where the filter's gradient is alone.
+  /// The tiles of channels of y, where the filter's gradient is alone.
   std::int64_t tiles = 1;
 
-  /// Of the sums of dW, of which every block leaves its own, as of dY's channels.
+  /// The bytes of the sums of dW and of dY's channels, of which every block leaves its own.
   [[nodiscard]] std::size_t workspace() const;
 };
 

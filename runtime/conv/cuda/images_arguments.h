@@ -16,7 +16,7 @@ constexpr int kRank = 2;
 /// The steps of the convolution in one pass: a position of y goes with 2 by 2 pixels of x. dW alone
 /// takes single steps as well.
 constexpr int kStep = 2;
-/// Of a pixel of x; in shared memory a one follows them.
+/// The most channels of a pixel of x; in shared memory a one follows them.
 constexpr int kMostChannels = 3;
 constexpr int kPixelChannels = kMostChannels + 1;
 constexpr int kPixelBytes = kPixelChannels * kElementBytes;
@@ -40,40 +40,40 @@ constexpr int kPairs = (kMostTaps + 1) / 2;
 
 /// A kernel's room for channels of y, and for the rows and columns of y that 2 by 2 pixels of x
 /// meet; and its rows of positions.
-struct KernelForm {
+struct KernelConfig {
   int channels;
   int window;
   int rows = kRows;
 };
 
-constexpr int kForms = 6;
-constexpr KernelForm kFormAt[kForms] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {64, 4}};
+constexpr int kConfigs = 6;
+constexpr KernelConfig kConfigAt[kConfigs] = {{32, 2}, {32, 3}, {32, 4}, {64, 2}, {64, 3}, {64, 4}};
 
 /// Rows of y that are multiplied at a time.
-constexpr int RowsAtOnce(KernelForm form) {
-  return form.rows + form.window - 1;
+constexpr int RowsAtOnce(KernelConfig config) {
+  return config.rows + config.window - 1;
 }
 
 /// Rows of y in shared memory: these and the next ones.
-constexpr int RowsOfRing(KernelForm form) {
-  return RowsAtOnce(form) + form.rows;
+constexpr int RowsOfRing(KernelConfig config) {
+  return RowsAtOnce(config) + config.rows;
 }
 
-constexpr int RowBytes(KernelForm form) {
-  return (kMostTiles * kTile + form.window - 1) * form.channels * kElementBytes;
+constexpr int RowBytes(KernelConfig config) {
+  return (kMostTiles * kTile + config.window - 1) * config.channels * kElementBytes;
 }
 
 /// The filter as products with it take it: a chunk for each lane.
-constexpr int FilterBytes(KernelForm form) {
-  return form.window * form.window * form.channels / kTile * 32 * kChunkBytes;
+constexpr int FilterBytes(KernelConfig config) {
+  return config.window * config.window * config.channels / kTile * 32 * kChunkBytes;
 }
 
-/// Of x, rows that so many rows of y meet by such steps.
+/// The rows of x that so many rows of y meet by such steps.
 constexpr int RowsOfPixels(int step, int rows) {
   return step * (rows - 1) + kMostTaps;
 }
 
-/// Of a row.
+/// The pixels of a row of x in shared memory.
 constexpr int PixelsOfRow(int step) {
   return step * (kMostTiles * kTile - 1) + 2 * kPairs;
 }
@@ -92,31 +92,32 @@ constexpr int PixelBytes(int step, int rows) {
   return RowsOfPixels(step, rows) * CopiesOfPixels(step) * PixelCopyBytes(step);
 }
 
-constexpr int SharedBytes(KernelForm form) {
-  return RowsOfRing(form) * RowBytes(form) + FilterBytes(form) + PixelBytes(kStep, kRows);
+constexpr int SharedBytes(KernelConfig config) {
+  return RowsOfRing(config) * RowBytes(config) + FilterBytes(config) + PixelBytes(kStep, kRows);
 }
 
 /// A kernel's steps, for dW alone, and its room for channels of y and for pairs of taps in a row;
 /// and how many of its blocks share a multiprocessor, as registers for their sums let them.
-struct FilterKernelForm {
+struct FilterKernelConfig {
   int step;
   int channels;
   int pairs;
   int blocks;
 };
 
-constexpr int kFilterForms = 8;
-constexpr FilterKernelForm kFilterFormAt[kFilterForms] = {
+constexpr int kFilterConfigs = 8;
+constexpr FilterKernelConfig kFilterConfigAt[kFilterConfigs] = {
     {1, 32, 2, 4}, {1, 32, 4, 3}, {1, 64, 2, 3}, {1, 64, 4, 2},
     {2, 32, 2, 3}, {2, 32, 4, 2}, {2, 64, 2, 3}, {2, 64, 4, 2}};
 
-/// Of dY a position's own row and column alone.
-constexpr KernelForm RowsOf(FilterKernelForm form) {
-  return {form.channels, 1, kFilterRows};
+/// The configuration for rows of dY, of which a position meets its own row and column alone.
+constexpr KernelConfig RowsOf(FilterKernelConfig config) {
+  return {config.channels, 1, kFilterRows};
 }
 
-constexpr int SharedBytes(FilterKernelForm form) {
-  return RowsOfRing(RowsOf(form)) * RowBytes(RowsOf(form)) + PixelBytes(form.step, kFilterRows);
+constexpr int SharedBytes(FilterKernelConfig config) {
+  return RowsOfRing(RowsOf(config)) * RowBytes(RowsOf(config)) +
+         PixelBytes(config.step, kFilterRows);
 }
 
 /// Work is what a block does at a time: a strip of columns of an image, between two rows.

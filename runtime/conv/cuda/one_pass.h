@@ -14,7 +14,7 @@ namespace gradsmith::conv {
 
 /// OnePass is how a problem's backward data and backward filter are computed as one.
 struct OnePass {
-  /// Of the candidate; empty where there is none.
+  /// The id of the candidate, empty where there is none.
   std::string id;
   /// Whether it is likely to be quicker than two passes.
   bool is_promising = false;

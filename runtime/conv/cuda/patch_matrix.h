@@ -30,7 +30,7 @@ struct PatchMatrix {
   int unit = 0;
   /// PatchProduct of the problem.
   Problem product;
-  /// From one row to the next, in elements; what lies behind the columns is zero.
+  /// How far apart rows are, in elements; what lies behind the columns is zero.
   std::int64_t pitch = 0;
 };
 

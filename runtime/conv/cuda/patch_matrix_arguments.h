@@ -31,13 +31,13 @@ struct Arguments {
   /// A row's segments, for each of which there is an item of work.
   cuda::Divisor segments;
   std::int64_t items;
-  /// From the outermost: the first two spatial axes, of which there may be none.
+  /// The first two spatial axes, the outermost first; there may be none.
   Axis axes[2];
   /// How many channels rows have of their own: one where a row holds all of them.
   cuda::Divisor channels;
   std::int64_t image_step;
   std::int64_t channel_step;
-  /// Along a row: its units, from one patch to the next, and those that a patch has.
+  /// The units of a row, those from one patch to the next, and those that a patch has.
   std::int32_t row;
   cuda::Divisor stride;
   std::int32_t run;

@@ -26,13 +26,13 @@ inline constexpr const char* kPlanes = "own/planes";
 /// Planes is how a task is launched.
 struct Planes {
   planes::Arguments arguments = {};
-  /// For terms: which kernel.
+  /// The places for terms that the kernel has, which tell one kernel from another.
   int places = 0;
   int element_bytes = 0;
   int blocks = 0;
-  /// Of channels of y.
+  /// The tiles of channels of y.
   int tiles = 0;
-  /// Of the filter, of which each block of a tile leaves its own sums; 0 for forward.
+  /// The elements of the filter, of which each block of a tile leaves sums; 0 for forward.
   std::int64_t filter_elements = 0;
 
   [[nodiscard]] std::size_t workspace() const;

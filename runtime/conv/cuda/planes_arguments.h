@@ -30,7 +30,7 @@ constexpr int kPlacesAt[] = {32, 48, 80, 152};
 constexpr int kPlacesOfPairsAt[] = {24, 48, 88};
 constexpr int kMostPlaces = 152;
 
-/// Where threads keep what they have read of y.
+/// The bytes in which threads keep what they have read of y.
 constexpr int kRingBytes = 16 * 1024;
 /// What a block may have on every GPU with tensor cores.
 constexpr int kMostSharedBytes = 76 * 1024;
@@ -56,7 +56,7 @@ constexpr int BlocksOfForward(int places) {
   return places > 48 ? 3 : 4;
 }
 
-/// Of a tensor, in elements.
+/// The strides of a tensor, in elements.
 struct Pitches {
   std::int64_t image;
   int channel;
@@ -75,7 +75,7 @@ struct Line {
 struct Arguments {
   int x_channels;
   int y_channels;
-  /// Down and right.
+  /// The convolution along the rows of a plane and along its columns.
   Line lines[kRank];
   Pitches x;
   Pitches y;
@@ -90,9 +90,9 @@ struct Arguments {
   int tile_left;
   int tile_rows;
   int tile_columns;
-  /// From one row to the next in shared memory: a multiple of four.
+  /// How far apart rows are in shared memory: a multiple of four.
   int tile_pitch;
-  /// Of half and bf16: from an element to the other one of its register.
+  /// How far an element of half or bf16 is from the other one of its register.
   int to_pair;
   /// Of each place: where its term is in a tile from what the first one meets, in bytes, and the
   /// term that is there; -1 for none.

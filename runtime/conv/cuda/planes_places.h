@@ -16,7 +16,7 @@ struct Terms {
   std::int64_t channels = 0;
   Axis down;
   Axis right;
-  /// That the kernel has, which are enough.
+  /// How many places the kernel has, which are enough.
   int places = 0;
 };
 

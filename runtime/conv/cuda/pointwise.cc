@@ -16,19 +16,19 @@ namespace {
 
 using internal::CeilDivide;
 using pointwise::Arguments;
-using pointwise::KernelForm;
-using pointwise::kFormAt;
-using pointwise::kForms;
+using pointwise::kConfigAt;
+using pointwise::kConfigs;
+using pointwise::KernelConfig;
 
-/// The form with least room that is enough; -1 for none.
-int FormOf(const Problem& problem) {
+/// The configuration with least room that is enough; -1 for none.
+int ConfigOf(const Problem& problem) {
   int best = -1;
-  for (int i = 0; i < kForms; ++i) {
-    const KernelForm& form = kFormAt[i];
+  for (int i = 0; i < kConfigs; ++i) {
+    const KernelConfig& config = kConfigAt[i];
     const bool fits =
-        problem.y_channels <= form.y_channels && problem.x_channels <= form.x_channels;
+        problem.y_channels <= config.y_channels && problem.x_channels <= config.x_channels;
     if (fits &&
-        (best < 0 || pointwise::SharedBytes(form) < pointwise::SharedBytes(kFormAt[best]))) {
+        (best < 0 || pointwise::SharedBytes(config) < pointwise::SharedBytes(kConfigAt[best]))) {
       best = i;
     }
   }
@@ -50,39 +50,39 @@ PlanPointwise(int compute_capability, const Task& data, const Task& filter) {
     return std::nullopt;
   }
   Pointwise pointwise;
-  pointwise.form = FormOf(problem);
-  if (pointwise.form < 0) {
+  pointwise.config = ConfigOf(problem);
+  if (pointwise.config < 0) {
     return std::nullopt;
   }
-  const KernelForm& form = kFormAt[pointwise.form];
+  const KernelConfig& config = kConfigAt[pointwise.config];
   Arguments& arguments = pointwise.arguments;
   arguments.positions = NumElements(DimsOf(problem, kY)) / problem.y_channels;
   arguments.y_channels = static_cast<int>(problem.y_channels);
   arguments.x_channels = static_cast<int>(problem.x_channels);
-  arguments.active_warps_of_x = pointwise::ActiveWarpsOfX(form, arguments.x_channels);
+  arguments.active_warps_of_x = pointwise::ActiveWarpsOfX(config, arguments.x_channels);
   pointwise.blocks = std::min<std::int64_t>(
       CeilDivide(arguments.positions, pointwise::kPositions),
-      std::int64_t{kMultiprocessorsOfSlices} * form.blocks);
+      std::int64_t{kMultiprocessorsOfSlices} * config.blocks);
   return pointwise;
 }
 
 Result<std::unique_ptr<internal::Plan>>
 MakePointwisePlan(int device, const Task& data, const Task& filter, const Pointwise& pointwise) {
   const std::string name =
-      NarrowKernel("gradsmith_pointwise_" + std::to_string(pointwise.form), data.problem.type);
+      NarrowKernel("gradsmith_pointwise_" + std::to_string(pointwise.config), data.problem.type);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
-      pointwise::SharedBytes(kFormAt[pointwise.form]), device, {&cuda::kImage_conv_pointwise},
+      pointwise::SharedBytes(kConfigAt[pointwise.config]), device, {&cuda::kImage_conv_pointwise},
       name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
-  const KernelForm& form = kFormAt[pointwise.form];
+  const KernelConfig& config = kConfigAt[pointwise.config];
   const FilterSlices<Arguments> slices = {
       .kernel = *kernel,
       .shape =
           {.blocks_x = static_cast<unsigned>(pointwise.blocks),
-           .threads = static_cast<unsigned>(pointwise::ThreadsOf(form)),
-           .shared_bytes = static_cast<unsigned>(pointwise::SharedBytes(form))},
+           .threads = static_cast<unsigned>(pointwise::ThreadsOf(config)),
+           .shared_bytes = static_cast<unsigned>(pointwise::SharedBytes(config))},
       .arguments = pointwise.arguments,
       .count = pointwise.blocks};
   return std::unique_ptr<internal::Plan>(std::make_unique<OnePassPlan<Arguments>>(

@@ -22,7 +22,7 @@ inline constexpr const char* kPointwise = "own/pointwise";
 /// Pointwise is how such gradients are launched.
 struct Pointwise {
   pointwise::Arguments arguments{};
-  int form = 0;
+  int config = 0;
   std::int64_t blocks = 0;
 
   /// Rows of partial sums of dY's channels.

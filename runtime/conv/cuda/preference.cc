@@ -202,8 +202,8 @@ bool FewChannelsPay(const Task& task, const FewChannels& few) {
   constexpr std::int64_t kMostWaste = 3;
   constexpr std::int64_t kMostWasteInVolumes = 2;
   const Problem& problem = task.problem;
-  const few_channels::KernelForm form = few_channels::kFormAt[few.form];
-  const std::int64_t room = std::int64_t{form.x_channels} * form.y_channels;
+  const few_channels::KernelConfig config = few_channels::kConfigAt[few.config];
+  const std::int64_t room = std::int64_t{config.x_channels} * config.y_channels;
   const std::int64_t channels = problem.x_channels * problem.y_channels;
   if (room > kMostWaste * channels) {
     return false;

@@ -37,7 +37,7 @@ inline constexpr int kSources = 4;
 struct Demands {
   /// What is added to in half or bf16 must be rounded once.
   bool rounds_once = false;
-  /// As exact as is promised, however many products are summed.
+  /// Whether it is as exact as is promised, however many products are summed.
   bool keeps_promise = true;
 };
 
@@ -157,7 +157,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   /// Whether what is slow is listed too, whatever is demanded.
   bool lists_slow_ = false;
   std::vector<OperandForm> forms_;
-  /// In so many parts engines count the elements.
+  /// The parts in which engines count the elements.
   std::int64_t parts_to_count_;
   /// How many parts of the batch candidates are listed for as well, and of one of them; 1 and null
   /// where there are none.
@@ -165,7 +165,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   std::unique_ptr<ConvSearchSpace> part_;
   /// Known once candidates are listed: a choice that is remembered need not ask.
   std::optional<bool> ours_come_first_;
-  /// By the form's name, as is what follows.
+  /// The graphs by the names of their forms, by which what follows is found as well.
   std::map<std::string, cuda::OperationGraph> graphs_;
   std::map<std::string, std::optional<WindowWork>> windows_;
 };

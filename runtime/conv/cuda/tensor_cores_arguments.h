@@ -196,7 +196,7 @@ struct CorrelateArguments {
   int columns;
   int column_tiles;
   int filter_taps;
-  /// From one position of a part to the next.
+  /// How far the source moves from one position of a part to the next.
   int source_step[kSpatialRank];
   int result_step[kSpatialRank];
   Part parts[kMostParts];

@@ -20,8 +20,8 @@ namespace {
 
 using internal::CeilDivide;
 using warpgroups::Arguments;
-using warpgroups::KernelForm;
-using warpgroups::kFormAt;
+using warpgroups::kConfigAt;
+using warpgroups::KernelConfig;
 using warpgroups::Pitches;
 using warpgroups::Taps;
 
@@ -136,9 +136,9 @@ void SetTile(const Axis& right, int columns, Arguments* arguments) {
   }
 }
 
-bool HasRoom(const KernelForm& form, const Arguments& arguments) {
+bool HasRoom(const KernelConfig& config, const Arguments& arguments) {
   const std::int64_t earlier =
-      std::int64_t{form.rows - 1} * arguments.spacing_down * arguments.tile_width;
+      std::int64_t{config.rows - 1} * arguments.spacing_down * arguments.tile_width;
   return arguments.x_pixels <= warpgroups::kMostXPixels &&
          CeilDivide(earlier, warpgroups::kPixels) <= warpgroups::kMostEarlier;
 }
@@ -149,9 +149,9 @@ int SlicesOf(const Warpgroups& plan, std::int64_t steps_of_work) {
   constexpr double kClocksOfTap = 128;  // of 64 by 64 channels of a tile
   constexpr double kClocksOfBlock = 6000;
   constexpr double kElementsOfClock = 260;
-  const KernelForm form = kFormAt[plan.form];
+  const KernelConfig config = kConfigAt[plan.config];
   const Arguments& arguments = plan.arguments;
-  const double of_step = kClocksOfTap * warpgroups::TapsOf(form) * form.y_channels / 64;
+  const double of_step = kClocksOfTap * warpgroups::TapsOf(config) * config.y_channels / 64;
   const std::int64_t most = std::min<std::int64_t>(arguments.works, kMultiprocessorsOfSlices);
   int best = 1;
   double least = std::numeric_limits<double>::infinity();
@@ -172,8 +172,8 @@ int SlicesOf(const Warpgroups& plan, std::int64_t steps_of_work) {
 
 /// Sums of all tiles and groups for a channel of x, of empty places as well.
 std::int64_t CostOf(const Warpgroups& plan) {
-  const KernelForm form = kFormAt[plan.form];
-  return plan.tiles * plan.groups * warpgroups::TapsOf(form) * form.y_channels;
+  const KernelConfig config = kConfigAt[plan.config];
+  return plan.tiles * plan.groups * warpgroups::TapsOf(config) * config.y_channels;
 }
 
 /// The share of products that are not of empty places, of so many tiles of pixels.
@@ -185,16 +185,16 @@ double ShareOf(const Problem& problem, const Warpgroups& plan, std::int64_t tile
   return static_cast<double>(plan.filter_elements) * pixels / places;
 }
 
-std::optional<Warpgroups> PlanForm(const Problem& problem, int place) {
-  const KernelForm form = kFormAt[place];
+std::optional<Warpgroups> PlanOf(const Problem& problem, int place) {
+  const KernelConfig config = kConfigAt[place];
   const auto [down, right] = AxesOf(problem);
-  const std::vector<Taps> row_groups = GroupsOf(down, form.rows);
-  const std::vector<Taps> column_groups = GroupsOf(right, form.columns);
+  const std::vector<Taps> row_groups = GroupsOf(down, config.rows);
+  const std::vector<Taps> column_groups = GroupsOf(right, config.columns);
   if (std::max(row_groups.size(), column_groups.size()) > warpgroups::kMostGroups) {
     return std::nullopt;
   }
   Warpgroups plan;
-  plan.form = place;
+  plan.config = place;
   plan.filter_elements = NumElements(DimsOf(problem, kW));
   Arguments& arguments = plan.arguments;
   arguments.x_channels = static_cast<int>(problem.x_channels);
@@ -217,16 +217,16 @@ std::optional<Warpgroups> PlanForm(const Problem& problem, int place) {
   arguments.column_groups = static_cast<int>(column_groups.size());
   std::ranges::copy(row_groups, std::begin(arguments.rows));
   std::ranges::copy(column_groups, std::begin(arguments.columns));
-  SetTile(right, form.columns, &arguments);
-  if (!HasRoom(form, arguments)) {
+  SetTile(right, config.columns, &arguments);
+  if (!HasRoom(config, arguments)) {
     return std::nullopt;
   }
   const std::int64_t strips = CeilDivide(right.y, arguments.tile_width);
   arguments.strips = cuda::DivisorOf(strips);
   const std::int64_t works = CeilDivide(problem.batch, arguments.images) * strips;
-  plan.tiles = arguments.x_tiles * CeilDivide(problem.y_channels, form.y_channels);
+  plan.tiles = arguments.x_tiles * CeilDivide(problem.y_channels, config.y_channels);
   plan.groups = std::int64_t{arguments.row_groups} * arguments.column_groups;
-  const std::int64_t rows = down.y + (std::int64_t{form.rows - 1} * arguments.spacing_down);
+  const std::int64_t rows = down.y + (std::int64_t{config.rows - 1} * arguments.spacing_down);
   const std::int64_t steps = CeilDivide(rows, arguments.tile_rows);
   if (constexpr std::int64_t kMostSteps = 1 << 30;
       plan.tiles > cuda::kMostBlocksYz || works > kMostSteps / steps) {
@@ -251,8 +251,8 @@ std::optional<Warpgroups> PlanWarpgroups(int compute_capability, const Task& tas
     return std::nullopt;
   }
   std::optional<Warpgroups> best;
-  for (int place = 0; place < warpgroups::kForms; ++place) {
-    const std::optional<Warpgroups> plan = PlanForm(task.problem, place);
+  for (int place = 0; place < warpgroups::kConfigs; ++place) {
+    const std::optional<Warpgroups> plan = PlanOf(task.problem, place);
     if (plan && (!best || CostOf(*plan) < CostOf(*best))) {
       best = plan;
     }
@@ -262,14 +262,14 @@ std::optional<Warpgroups> PlanWarpgroups(int compute_capability, const Task& tas
 
 Result<std::unique_ptr<internal::Plan>>
 MakeWarpgroupsPlan(int device, const Task& task, const Warpgroups& plan) {
-  const KernelForm form = kFormAt[plan.form];
+  const KernelConfig config = kConfigAt[plan.config];
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(plan.arguments.slices),
       .blocks_y = static_cast<unsigned>(plan.tiles),
       .blocks_z = static_cast<unsigned>(plan.groups),
-      .threads = static_cast<unsigned>(warpgroups::ThreadsOf(form)),
-      .shared_bytes = static_cast<unsigned>(warpgroups::SharedBytes(form))};
-  const std::string name = "gradsmith_warpgroups_filter_" + std::to_string(plan.form);
+      .threads = static_cast<unsigned>(warpgroups::ThreadsOf(config)),
+      .shared_bytes = static_cast<unsigned>(warpgroups::SharedBytes(config))};
+  const std::string name = "gradsmith_warpgroups_filter_" + std::to_string(plan.config);
   const Result<CUkernel> kernel = cuda::FindKernelOf(
       static_cast<int>(shape.shared_bytes), device, {&cuda::kImage_conv_warpgroups_filter},
       name.c_str());

@@ -28,12 +28,12 @@ inline constexpr const char* kWarpgroups = "own/warpgroups";
 /// Warpgroups is how a task is launched.
 struct Warpgroups {
   warpgroups::Arguments arguments = {};
-  int form = 0;
-  /// Of channels and of taps: those of a slice.
+  int config = 0;
+  /// The tiles of channels and of taps that a slice has.
   std::int64_t tiles = 0;
   std::int64_t groups = 0;
   std::int64_t filter_elements = 0;
-  /// Of all that is multiplied, what is not for empty places of tiles.
+  /// The share of all products that is not for empty places of tiles.
   double share = 0;
 
   [[nodiscard]] std::size_t workspace() const;

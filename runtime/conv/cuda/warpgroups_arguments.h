@@ -37,45 +37,45 @@ constexpr int kVector = 4;
 /// Groups that the taps along an axis are cut into at most.
 constexpr int kMostGroups = 8;
 
-/// KernelForm is a block's share of the filter: so many taps down and right, and channels of y.
+/// KernelConfig is a block's share of the filter: so many taps down and right, and channels of y.
 /// Each warpgroup has the taps of one column.
-struct KernelForm {
+struct KernelConfig {
   int rows;
   int columns;
   int y_channels;
 };
 
-constexpr int kForms = 2;
-constexpr KernelForm kFormAt[kForms] = {{3, 3, 64}, {2, 2, 128}};
+constexpr int kConfigs = 2;
+constexpr KernelConfig kConfigAt[kConfigs] = {{3, 3, 64}, {2, 2, 128}};
 
-constexpr int TapsOf(KernelForm form) {
-  return form.rows * form.columns;
+constexpr int TapsOf(KernelConfig config) {
+  return config.rows * config.columns;
 }
 
-constexpr int ConsumersOf(KernelForm form) {
-  return form.columns * kWarpgroup;
+constexpr int ConsumersOf(KernelConfig config) {
+  return config.columns * kWarpgroup;
 }
 
 /// One warpgroup copies for the others.
-constexpr int ThreadsOf(KernelForm form) {
-  return ConsumersOf(form) + kWarpgroup;
+constexpr int ThreadsOf(KernelConfig config) {
+  return ConsumersOf(config) + kWarpgroup;
 }
 
 /// Registers of a thread, of 65,536 in all: a launch gives all threads the same, and those that
 /// copy leave some to the others.
-constexpr int ConsumerRegistersOf(KernelForm form) {
-  return form.columns == 3 ? 152 : 192;
+constexpr int ConsumerRegistersOf(KernelConfig config) {
+  return config.columns == 3 ? 152 : 192;
 }
-constexpr int CopierRegistersOf(KernelForm form) {
-  return form.columns == 3 ? 56 : 120;
+constexpr int CopierRegistersOf(KernelConfig config) {
+  return config.columns == 3 ? 56 : 120;
 }
 
-constexpr int TileBytesOfY(KernelForm form) {
-  return form.y_channels * kPixels * 4;
+constexpr int TileBytesOfY(KernelConfig config) {
+  return config.y_channels * kPixels * 4;
 }
-/// Of the pixels of a product, of which a tile of y is made.
-constexpr int SlabBytesOf(KernelForm form) {
-  return form.y_channels * kDepth * 4;
+/// The bytes of the pixels of a product, of which a tile of y is made.
+constexpr int SlabBytesOf(KernelConfig config) {
+  return config.y_channels * kDepth * 4;
 }
 constexpr int kTileBytesOfX = kMostXPixels * kXPixelBytes;
 /// Tiles of y are copied as they lie in memory first: one that arrives, and one that is turned.
@@ -83,23 +83,23 @@ constexpr int kRawTiles = 2;
 
 /// Sums of a block in shared memory: for each channel of y so many floats, 4 of them empty, by
 /// which a warp's lanes write to different banks.
-constexpr int PitchOfSums(KernelForm form) {
-  return TapsOf(form) * kXChannels + 4;
+constexpr int PitchOfSums(KernelConfig config) {
+  return TapsOf(config) * kXChannels + 4;
 }
-constexpr int SumsBytes(KernelForm form) {
-  return form.y_channels * PitchOfSums(form) * 4;
+constexpr int SumsBytes(KernelConfig config) {
+  return config.y_channels * PitchOfSums(config) * 4;
 }
 /// The copying warps' sums of channels of y.
-constexpr int ChannelSumsBytes(KernelForm form) {
-  return kWarpgroup / 32 * form.y_channels * 4;
+constexpr int ChannelSumsBytes(KernelConfig config) {
+  return kWarpgroup / 32 * config.y_channels * 4;
 }
 
 /// Products read tiles of y from multiples of this.
 constexpr int kTileAlignment = 1024;
 
-constexpr int SharedBytes(KernelForm form) {
-  const int tiles = (kRing + kRawTiles) * TileBytesOfY(form) + kXTiles * kTileBytesOfX;
-  const int sums = SumsBytes(form) + ChannelSumsBytes(form);
+constexpr int SharedBytes(KernelConfig config) {
+  const int tiles = (kRing + kRawTiles) * TileBytesOfY(config) + kXTiles * kTileBytesOfX;
+  const int sums = SumsBytes(config) + ChannelSumsBytes(config);
   return kTileAlignment + (tiles > sums ? tiles : sums);
 }
 
@@ -114,7 +114,7 @@ struct Taps {
   int q;
 };
 
-/// Of a tensor whose channels come last, in elements.
+/// The strides of a tensor whose channels come last, in elements.
 struct Pitches {
   std::int64_t image;
   int row;
@@ -138,7 +138,7 @@ struct Arguments {
   int step_right;
   int spacing_down;
   int spacing_right;
-  /// From a row of y to that which the next tap down meets at the same row of x.
+  /// The slabs from a row of y to that which the next tap down meets at the same row of x.
   int slabs_of_spacing;
   int row_groups;
   int column_groups;
@@ -152,7 +152,7 @@ struct Arguments {
   /// Pixels of x beyond those of y in an image's row of a tile, and all pixels of a tile of x.
   int margin;
   int x_pixels;
-  /// In bytes, where the first tap meets the first of each four pixels in a tile of x.
+  /// The byte in a tile of x at which the first tap meets the first of each four pixels.
   int quad_of_x[kQuads];
   /// Where in a tile each product's first pixel is.
   int row_of_product[kProducts];

@@ -23,7 +23,7 @@ constexpr int kRowBlocks = 4;
 constexpr int kThreads = 128;
 /// Blocks of threads that a multiprocessor is to have room for.
 constexpr int kBlocksOfSm = 4;
-/// Of a backward filter.
+/// The threads of a block that computes a backward filter.
 constexpr int kFilterThreads = 256;
 /// Blocks of 16 rows, each some chunks, that a warp has the sums of, by its kernel.
 constexpr int kFilterRowBlocks[] = {5, 9, 13};
@@ -130,7 +130,7 @@ constexpr int PixelBytes(int chunks) {
   return (chunks | 1) * kChunkBytes;
 }
 
-/// As it suits single reads of floats: two chunks of four pixels in a row are in different banks.
+/// The bytes of a pixel for single reads of floats: chunks of four pixels are in different banks.
 constexpr int FloatPixelBytes(int chunks) {
   return (((chunks + 5) / 8 * 8) + 2) * kChunkBytes;
 }

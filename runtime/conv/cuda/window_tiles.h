@@ -50,7 +50,7 @@ struct Clocks {
   [[nodiscard]] double all(std::int64_t room, bool is_double) const;
 };
 
-/// Of four blocks of 8 rows of shared memory, and of a product of 16 rows and 8 columns.
+/// The clocks of loading four blocks of 8 rows, and of a product of 16 rows and 8 columns.
 inline constexpr double kClocksOfLoad = 4;
 inline constexpr double kClocksOfProduct = 1.5;
 

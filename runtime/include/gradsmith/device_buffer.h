@@ -17,7 +17,7 @@ namespace gradsmith {
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  /// Errors: no such device, no memory.
+  /// Allocate fails where there is no such device, and where memory runs out.
   static Result<DeviceBuffer> Allocate(Device device, std::size_t size);
 
   DeviceBuffer(DeviceBuffer&& other) noexcept

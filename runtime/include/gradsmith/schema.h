@@ -172,7 +172,7 @@ struct OpSchema {
   /// What such an op is for lists of one length: an op of so many tensors in the place of each list
   /// (internal::SpellOut). 0 for all other ops.
   std::int16_t list_length = 0;
-  /// Makes the op's attributes struct with its defaults.
+  /// The function that makes the op's attributes struct with its defaults.
   std::shared_ptr<void> (*make_attributes)() = nullptr;
 };
 

@@ -121,7 +121,7 @@ struct BasicTensorRef {
   bool accumulate = false;
 
   BasicTensorRef() = default;
-  /// A dense view, last dimension fastest.
+  /// The view is dense: its last dimension is the fastest.
   BasicTensorRef(DataType element_type, Void* first, const Dims& sizes, Device place = {})
       : BasicTensorRef(element_type, first, sizes, ContiguousStrides(sizes), place) {}
   BasicTensorRef(
@@ -171,7 +171,7 @@ class TensorView {
   using Ref = std::conditional_t<std::is_const_v<T>, ConstTensorRef, TensorRef>;
 
   TensorView() = default;
-  /// A dense view, last dimension fastest.
+  /// The view is dense: its last dimension is the fastest.
   TensorView(T* data, const Dims& dims, Device device = {})
       : ref_(kDataTypeOf<std::remove_const_t<T>>, data, dims, device) {}
   TensorView(T* data, const Dims& dims, const Strides& strides, Device device = {})

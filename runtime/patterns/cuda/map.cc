@@ -25,8 +25,9 @@ namespace gradsmith::cuda {
 
 namespace {
 
-/// The form in which a task is computed, which is a part of its kernel's name.
-enum class MapForm : std::uint8_t { kDense, kVectors, kOddRows, kElements };
+/// MapAccess is how a kernel reads operands, which is a part of its name: dense ones by vectors,
+/// others by vectors along rows, or across odd rows, or element by element.
+enum class MapAccess : std::uint8_t { kDense, kVectors, kOddRows, kElements };
 
 /// Whether vectors along the last dim are whole in all tensors that are not broadcast along it.
 bool HasVectors(const internal::MapTask& map, const OpTask& task) {
@@ -58,27 +59,27 @@ std::optional<unsigned> InVectors(const internal::MapTask& map, const OpTask& ta
   return in_vectors;
 }
 
-MapForm FormOf(const internal::MapTask& map, const OpTask& task) {
+MapAccess AccessOf(const internal::MapTask& map, const OpTask& task) {
   if (!HasVectors(map, task)) {
-    return map.in_vectors == 0 ? MapForm::kElements : MapForm::kOddRows;
+    return map.in_vectors == 0 ? MapAccess::kElements : MapAccess::kOddRows;
   }
   bool is_dense = map.rank == 1 && map.word_step == 1;
   for (int t = 0; t < task.inputs(); ++t) {
     is_dense = is_dense && (map.strides[t][0] == 1 || !task.tensors[t].present);
   }
-  return is_dense ? MapForm::kDense : MapForm::kVectors;
+  return is_dense ? MapAccess::kDense : MapAccess::kVectors;
 }
 
-/// The name of an operator's kernels of a form, without the type.
-std::string NameOf(MapForm form, const OpTask& task) {
-  constexpr std::array<std::string_view, 4> kForms = {"dense", "vectors", "odd_rows", "elements"};
-  return "gradsmith_map_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
+/// The name of an operator's kernels of an access, without the type.
+std::string NameOf(MapAccess access, const OpTask& task) {
+  constexpr std::array<std::string_view, 4> kNames = {"dense", "vectors", "odd_rows", "elements"};
+  return "gradsmith_map_" + std::string(kNames[static_cast<std::size_t>(access)]) + "_" +
          std::string(task.op->name);
 }
 
 /// The kernel of the type's own if there is one, else that which serves half and bf16 both, and is
 /// told the format (cuda/kernels/short_float.cuh).
-Result<CUkernel> FindOfForm(const KernelImage& image, const std::string& name, DataType type) {
+Result<CUkernel> FindOfAccess(const KernelImage& image, const std::string& name, DataType type) {
   Result<CUkernel> own =
       FindKernel({&image}, (name + "_" + std::string(KernelSuffix(type))).c_str());
   if (own.ok() || SizeOf(type) != 2) {
@@ -90,13 +91,13 @@ Result<CUkernel> FindOfForm(const KernelImage& image, const std::string& name, D
 
 class MapPlan final : public internal::Plan {
  public:
-  MapPlan(const internal::MapTask& map, MapForm form, CUkernel kernel, const LaunchShape& shape)
-      : map_(map), form_(form), kernel_(kernel), shape_(shape) {}
+  MapPlan(const internal::MapTask& map, MapAccess access, CUkernel kernel, const LaunchShape& shape)
+      : map_(map), access_(access), kernel_(kernel), shape_(shape) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
 
   Status Run(const internal::Launch& launch) override {
-    if (form_ == MapForm::kDense) {
+    if (access_ == MapAccess::kDense) {
       internal::DenseMapTask map = {
           .count = map_.count,
           .accumulate = map_.accumulate,
@@ -117,7 +118,7 @@ class MapPlan final : public internal::Plan {
   }
 
   internal::MapTask map_;
-  MapForm form_;
+  MapAccess access_;
   CUkernel kernel_;
   LaunchShape shape_;
 };
@@ -142,27 +143,27 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   map.is_bf16 = type == DataType::kBFloat16;
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
   map.in_vectors = InVectors(map, task).value_or(0);
-  MapForm form = FormOf(map, task);
-  if (has_sums && (sums != 0 || form != MapForm::kDense)) {
+  MapAccess access = AccessOf(map, task);
+  if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
     return MakeMapSumPlan(image, task, target.device, {map, sums});
   }
-  Result<CUkernel> kernel = FindOfForm(image, NameOf(form, task), type);
-  if (!kernel.ok() && form == MapForm::kOddRows) {
+  Result<CUkernel> kernel = FindOfAccess(image, NameOf(access, task), type);
+  if (!kernel.ok() && access == MapAccess::kOddRows) {
     // Operators have no such kernel whose inputs have the dims of outputs by their shapes.
-    form = MapForm::kElements;
-    kernel = FindOfForm(image, NameOf(form, task), type);
+    access = MapAccess::kElements;
+    kernel = FindOfAccess(image, NameOf(access, task), type);
   }
   if (!kernel.ok()) {
     return kernel.status();
   }
   const std::int64_t vectors =
-      form == MapForm::kElements ? map.count : map.count / ElementsOfVector(type);
+      access == MapAccess::kElements ? map.count : map.count / ElementsOfVector(type);
   const int threads = MapPolicyOf(target.device).threads;
   const std::int64_t blocks =
       std::max<std::int64_t>(internal::CeilDivide(vectors, std::int64_t{threads}), 1);
   const LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(blocks), .threads = static_cast<unsigned>(threads)};
-  return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, form, *kernel, shape));
+  return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, access, *kernel, shape));
 }
 
 }  // namespace gradsmith::cuda

@@ -18,16 +18,18 @@ namespace gradsmith::cuda {
 
 namespace {
 
-std::string
-KernelName(const RowsForm& form, std::string_view of_functor, const internal::RowsTypes& types) {
+std::string KernelName(
+    const RowsAccess& access,
+    std::string_view of_functor,
+    const internal::RowsTypes& types) {
   std::string name = "gradsmith_rows_";
-  if (form.is_by_columns) {
-    name += form.vector > 1 ? "by_columns_" : "by_columns_elements_";
-  } else if (form.is_ragged) {
+  if (access.is_by_columns) {
+    name += access.vector > 1 ? "by_columns_" : "by_columns_elements_";
+  } else if (access.is_ragged) {
     name += "ragged_";
   } else {
-    name += form.is_across ? "across_" : "along_";
-    name += form.vector > 1 ? "vectors_" : "elements_";
+    name += access.is_across ? "across_" : "along_";
+    name += access.vector > 1 ? "vectors_" : "elements_";
   }
   name += std::string(of_functor) + "_" + std::string(KernelSuffix(types.first));
   return types.first == types.second ? name : name + "_" + std::string(KernelSuffix(types.second));
@@ -129,12 +131,12 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   }
   const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
-  const RowsForm form = FormOf(device, rows, tensors, info);
+  const RowsAccess access = AccessOf(device, rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
-  const RowsShape shape = ShapeOf(device, rows, form, info, bytes);
+  const RowsShape shape = ShapeOf(device, rows, access, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(
       MostShared(device), device.ordinal(), {&image},
-      KernelName(form, kernels.name, types).c_str());
+      KernelName(access, kernels.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }

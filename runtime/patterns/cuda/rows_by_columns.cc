@@ -98,7 +98,7 @@ void CutByColumns(
     const RowsInfo& info,
     int bytes,
     RowsShape* shape) {
-  const Cut cut = CutOf(device, task, info, bytes, shape->form.vector);
+  const Cut cut = CutOf(device, task, info, bytes, shape->access.vector);
   shape->launch.members = static_cast<int>(cut.members);
   shape->launch.teams = static_cast<int>(cut.teams);
   shape->launch.groups = cut.groups;

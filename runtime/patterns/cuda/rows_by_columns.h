@@ -19,7 +19,7 @@ bool IsByColumns(
     int bytes,
     int vector);
 
-/// CutByColumns cuts a task for such a kernel, that of the shape's form.
+/// CutByColumns cuts a task for such a kernel, that of the shape's access.
 void CutByColumns(
     const DeviceInfo& device,
     const internal::RowsTask& task,

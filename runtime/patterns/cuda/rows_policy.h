@@ -11,7 +11,7 @@ namespace gradsmith::cuda {
 
 /// RowsPolicy is how tasks of the pattern `rows` are cut. What is quickest depends on the GPU.
 struct RowsPolicy {
-  /// From which compute capability on.
+  /// The least compute capability that it is for.
   int compute_capability = 0;
   /// Threads of a block whose teams are smaller.
   int threads = 256;

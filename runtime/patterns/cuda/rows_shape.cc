@@ -19,8 +19,8 @@ using internal::RowsTask;
 
 /// Returns how many vectors or single elements a thread is given of a row. Where columns of
 /// elements of more than two bytes are summed, more threads with less each are quicker.
-std::int64_t ChunksOfThread(const RowsPolicy& policy, const RowsForm& form, bool sums_wide) {
-  if (form.vector == 1) {
+std::int64_t ChunksOfThread(const RowsPolicy& policy, const RowsAccess& access, bool sums_wide) {
+  if (access.vector == 1) {
     return sums_wide ? policy.elements_of_summing_thread : policy.elements_of_thread;
   }
   return sums_wide ? policy.vectors_of_summing_thread : policy.vectors_of_thread;
@@ -162,10 +162,10 @@ void CutAcross(
     const RowsTask& task,
     const RowsInfo& info,
     RowsShape* shape) {
-  const int vector = shape->form.vector;
+  const int vector = shape->access.vector;
   const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
   const std::int64_t chunks =
-      ChunksOfThread(RowsPolicyOf(device), shape->form, /*sums_wide=*/false);
+      ChunksOfThread(RowsPolicyOf(device), shape->access, /*sums_wide=*/false);
   const std::int64_t members = std::clamp<std::int64_t>(
       PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
   shape->launch.members = static_cast<int>(members);
@@ -187,10 +187,10 @@ void CutAlong(
     RowsShape* shape) {
   const RowsPolicy& policy = RowsPolicyOf(device);
   RowsLaunch& launch = shape->launch;
-  const std::int64_t vector = shape->form.vector;
+  const std::int64_t vector = shape->access.vector;
   // Whether or not sums are wanted: which outputs there are changes no result.
   const bool sums = info.counts.column_sums > 0;
-  const std::int64_t chunks = ChunksOfThread(policy, shape->form, sums && bytes.element > 2);
+  const std::int64_t chunks = ChunksOfThread(policy, shape->access, sums && bytes.element > 2);
   const std::int64_t vectors = std::max<std::int64_t>(CeilDivide(task.length, vector), 1);
   const std::int64_t least = std::min<std::int64_t>(
       PowerOfTwo(vectors), vector > 1 ? policy.least_members : policy.least_members_of_elements);
@@ -208,7 +208,7 @@ void CutAlong(
   launch.groups = CeilDivide(task.rows, teams);
   const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
   const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
-  if (info.results > 0 && !shape->form.is_ragged) {
+  if (info.results > 0 && !shape->access.is_ragged) {
     CutIntoParts(task, PartsOf(device, task.rows, task.length, part), vector, &launch);
   }
 }
@@ -234,12 +234,12 @@ void HoldInShared(
     RowsShape* shape) {
   RowsLaunch& launch = shape->launch;
   const std::int64_t step =
-      launch.members * std::int64_t{shape->form.is_across ? 1 : shape->form.vector};
-  const std::int64_t before = shape->form.is_ragged ? shape->form.vector - 1 : 0;
+      launch.members * std::int64_t{shape->access.is_across ? 1 : shape->access.vector};
+  const std::int64_t before = shape->access.is_ragged ? shape->access.vector - 1 : 0;
   const std::int64_t chunks =
       CeilDivide((launch.parts > 1 ? launch.part_length : task.length) + before, step);
   const std::int64_t most = MostShared(device);
-  const std::int64_t sums_of_thread = shape->form.vector * bytes.sums_of_column;
+  const std::int64_t sums_of_thread = shape->access.vector * bytes.sums_of_column;
   while (launch.teams > 1 && shape->threads > 32 &&
          shape->threads * sums_of_thread * chunks > most) {
     launch.teams /= 2;
@@ -248,13 +248,13 @@ void HoldInShared(
   }
   const std::int64_t of_sums = shape->threads * sums_of_thread;
   const std::int64_t of_row =
-      InputsOf(task, info.counts) * shape->threads * shape->form.vector * bytes.element;
+      InputsOf(task, info.counts) * shape->threads * shape->access.vector * bytes.element;
   if (of_sums > 0) {
     launch.held_sums = static_cast<int>(std::min(chunks, most / of_sums));
   }
   const std::int64_t left = most - (launch.held_sums * of_sums);
   const bool is_general =
-      shape->form.vector == 1 && task.length_rank > 1 && !info.rows_of_many_dims;
+      shape->access.vector == 1 && task.length_rank > 1 && !info.rows_of_many_dims;
   launch.held = is_general ? 0 : static_cast<int>(std::min(chunks, left / of_row));
   shape->shared_bytes = static_cast<unsigned>(launch.held * of_row + launch.held_sums * of_sums);
 }
@@ -298,51 +298,52 @@ int MostShared(const DeviceInfo& device) {
       device.shared_bytes() - device.reserved_shared_bytes() - kRowsStaticBytes);
 }
 
-RowsForm FormOf(
+RowsAccess AccessOf(
     const DeviceInfo& device,
     const RowsTask& task,
     std::span<const TensorRef> tensors,
     const RowsInfo& info) {
   const RowsCounts& counts = info.counts;
-  RowsForm form = {.is_across = IsAcross(task, counts)};
+  RowsAccess access = {.is_across = IsAcross(task, counts)};
   const internal::RowsTypes types = internal::TypesOf(tensors, counts);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const int vector = kVectorBytes / bytes;
-  const int inner_rank = form.is_across ? task.row_rank : task.length_rank;
+  const int inner_rank = access.is_across ? task.row_rank : task.length_rank;
   if (inner_rank == 0 || (task.length_rank > 1 && !info.rows_of_many_dims)) {
-    return form;
+    return access;
   }
   const std::int64_t innermost =
-      form.is_across ? task.row_dims[inner_rank - 1] : task.length_dims[inner_rank - 1];
+      access.is_across ? task.row_dims[inner_rank - 1] : task.length_dims[inner_rank - 1];
   bool has_vectors = innermost % vector == 0;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
     if (!tensors[t].present || !HasVectors(t, counts)) {
       continue;
     }
     has_vectors = has_vectors && AlignmentClass(tensors[t].data, tensors[t].type) == kVectorBytes &&
-                  (form.is_across ? AreWhole(
-                                        task.row_strides[t], task.row_rank, task.length_strides[t],
-                                        task.length_rank, vector)
-                                  : AreWhole(
-                                        task.length_strides[t], task.length_rank,
-                                        task.row_strides[t], task.row_rank, vector));
+                  (access.is_across ? AreWhole(
+                                          task.row_strides[t], task.row_rank,
+                                          task.length_strides[t], task.length_rank, vector)
+                                    : AreWhole(
+                                          task.length_strides[t], task.length_rank,
+                                          task.row_strides[t], task.row_rank, vector));
   }
-  form.is_ragged = !has_vectors && !form.is_across && IsRagged(device, task, tensors, info, vector);
-  form.vector = has_vectors || form.is_ragged ? vector : 1;
-  form.is_by_columns =
-      AreNeighbours(task, tensors, counts) && IsByColumns(device, task, info, bytes, form.vector);
-  return form;
+  access.is_ragged =
+      !has_vectors && !access.is_across && IsRagged(device, task, tensors, info, vector);
+  access.vector = has_vectors || access.is_ragged ? vector : 1;
+  access.is_by_columns =
+      AreNeighbours(task, tensors, counts) && IsByColumns(device, task, info, bytes, access.vector);
+  return access;
 }
 
 RowsShape ShapeOf(
     const DeviceInfo& device,
     const RowsTask& task,
-    const RowsForm& form,
+    const RowsAccess& access,
     const RowsInfo& info,
     int bytes) {
   constexpr std::size_t kAlignment = 256;
   RowsShape shape;
-  shape.form = form;
+  shape.access = access;
   const int first_sum = info.counts.all_inputs() + info.counts.outputs;
   const bool sums_columns = std::any_of(
       task.tensors + first_sum, task.tensors + first_sum + info.counts.column_sums,
@@ -350,14 +351,14 @@ RowsShape ShapeOf(
   RowsBytes of = {.element = bytes};
   of.sum = BytesOfSum(bytes);
   of.sums_of_column = sums_columns ? info.counts.column_sums * of.sum : 0;
-  if (form.is_by_columns) {
+  if (access.is_by_columns) {
     CutByColumns(device, task, info, bytes, &shape);
-  } else if (form.is_across) {
+  } else if (access.is_across) {
     CutAcross(device, task, info, &shape);
   } else {
     CutAlong(device, task, info, of, &shape);
   }
-  if (!form.is_by_columns) {
+  if (!access.is_by_columns) {
     HoldInShared(device, task, info, of, &shape);
   }
   if (info.rows_of_many_dims) {
@@ -369,7 +370,7 @@ RowsShape ShapeOf(
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);
     shape.launch.is_only_block =
-        shape.blocks == 1 && shape.launch.parts == 1 && !form.is_by_columns;
+        shape.blocks == 1 && shape.launch.parts == 1 && !access.is_by_columns;
   }
   if (shape.launch.parts > 1) {
     const auto partials =

@@ -14,8 +14,8 @@
 /// How a task of the pattern `rows` is laid over a GPU.
 namespace gradsmith::cuda {
 
-/// RowsForm is which of an operator's kernels computes a task.
-struct RowsForm {
+/// RowsAccess is how a kernel of an operator reads and writes rows, which tells the kernel.
+struct RowsAccess {
   /// Whether rows lie across memory: neighbours in memory are of different rows.
   bool is_across = false;
   /// Elements that are loaded at once; 1 where they do not lie so.
@@ -28,7 +28,7 @@ struct RowsForm {
 
 /// RowsShape is the shape of a task's launches.
 struct RowsShape {
-  RowsForm form;
+  RowsAccess access;
   RowsLaunch launch;
   unsigned threads = 32;
   unsigned shared_bytes = 0;
@@ -45,7 +45,7 @@ constexpr int BytesOfSum(int bytes) {
   return bytes == sizeof(double) ? sizeof(double) : sizeof(float);
 }
 
-RowsForm FormOf(
+RowsAccess AccessOf(
     const DeviceInfo& device,
     const internal::RowsTask& task,
     std::span<const TensorRef> tensors,
@@ -55,7 +55,7 @@ RowsForm FormOf(
 RowsShape ShapeOf(
     const DeviceInfo& device,
     const internal::RowsTask& task,
-    const RowsForm& form,
+    const RowsAccess& access,
     const RowsInfo& info,
     int bytes);
 

@@ -7,7 +7,7 @@
 #include "cuda/kernels/ptx.cuh"
 #include "patterns/cuda/windows.cuh"
 
-/// The form `whole` of the kernels of the pattern `windows`: one window holds all of a channel, as
+/// The kernel `whole` of the pattern `windows`: one window holds all of a channel, as
 /// in global pooling. Threads of a block share a channel, and meet in shared memory in an order
 /// that the launch alone sets.
 namespace gradsmith::cuda {

@@ -136,18 +136,7 @@ class WindowInput : public WindowTile<T, kChannels, kVolume> {
       found_plane[lane] = 0;
     }
     if constexpr (kVolume) {
-      // From the last to the first, so that the first is what stays.
-      const Tap depth = TapOf(launch.planes, this->planes, {0, launch.planes.input}, window_plane);
-#pragma unroll 1
-      for (int plane = depth.last; plane >= depth.first; plane -= launch.planes.dilation) {
-        FindInPlane(InputOf(plane) + in_plane, row, column, maxima, found);
-        NotePlane(plane, found, found_plane);
-      }
-      for (int plane = depth.first; has_nan && plane <= depth.last;
-           plane += launch.planes.dilation) {
-        FindLastNans(InputOf(plane) + in_plane, row, column, maxima, found);
-        NotePlane(plane, found, found_plane);
-      }
+      FindInVolume(window_plane, in_plane, row, column, maxima, has_nan, found, found_plane);
     } else {
       const T* const from = InputOf(0) + in_plane;
       FindInPlane(from, row, column, maxima, found);
@@ -194,6 +183,31 @@ class WindowInput : public WindowTile<T, kChannels, kVolume> {
       tap.last -= axis.dilation;
     }
     return tap;
+  }
+
+  /// Where the elements that NameEqual names are within their planes, and these planes.
+  __device__ __forceinline__ void FindInVolume(
+      int window_plane,
+      int in_plane,
+      const Tap& row,
+      const Tap& column,
+      const A (&maxima)[kGroup],
+      bool has_nan,
+      int (&found)[kGroup],
+      int (&found_plane)[kGroup]) const {
+    const TilesLaunch& launch = this->launch;
+    const Tap depth = TapOf(launch.planes, this->planes, {0, launch.planes.input}, window_plane);
+    // From the last to the first, so that the first is what stays.
+#pragma unroll 1
+    for (int plane = depth.last; plane >= depth.first; plane -= launch.planes.dilation) {
+      FindInPlane(InputOf(plane) + in_plane, row, column, maxima, found);
+      NotePlane(plane, found, found_plane);
+    }
+    for (int plane = depth.first; has_nan && plane <= depth.last;
+         plane += launch.planes.dilation) {
+      FindLastNans(InputOf(plane) + in_plane, row, column, maxima, found);
+      NotePlane(plane, found, found_plane);
+    }
   }
 
   /// Where the first element that is held of a plane is in shared memory.

@@ -29,8 +29,8 @@ using internal::WindowAxis;
 using internal::WindowsGeometry;
 using internal::WindowsTask;
 
-/// The form in which a task is computed, which is a part of its kernel's name.
-enum class WindowsForm : std::uint8_t {
+/// WindowsKernel is which of an operator's kernels computes a task.
+enum class WindowsKernel : std::uint8_t {
   kWhole,
   kWholeChannels,
   kTilesOfChannels,
@@ -125,11 +125,11 @@ bool AreContiguous(const WindowsKind& kind, const OpTask& task, const WindowsTas
   return true;
 }
 
-std::string KernelName(WindowsForm form, const WindowsKind& kind, const OpTask& task) {
-  constexpr std::array<std::string_view, 8> kForms = {
+std::string KernelName(WindowsKernel kernel, const WindowsKind& kind, const OpTask& task) {
+  constexpr std::array<std::string_view, 8> kNames = {
       "whole",   "whole_channels", "tiles_of_channels", "tiles", "volumes_of_channels",
       "volumes", "channels",       "elements"};
-  return "gradsmith_windows_" + std::string(kForms[static_cast<std::size_t>(form)]) + "_" +
+  return "gradsmith_windows_" + std::string(kNames[static_cast<std::size_t>(kernel)]) + "_" +
          std::string(kind.kernels) + "_" + std::string(KernelSuffix(task.lead().type));
 }
 
@@ -248,7 +248,7 @@ bool SpreadsOverMemory(
   return launch->has_vectors;
 }
 
-/// Nothing where the form `whole` does not serve.
+/// Nothing where the kernel `whole` does not serve.
 std::optional<WholeLaunch> MakeWholeLaunch(
     const WindowsKind& kind,
     const OpTask& task,
@@ -297,7 +297,7 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   return launch;
 }
 
-/// How many threads the form `whole` takes.
+/// How many threads the kernel `whole` takes.
 std::int64_t ThreadsOf(const WindowsKind& kind, const WholeLaunch& launch, int elements) {
   if (kind.gathers && kind.shares() && launch.has_vectors) {
     return internal::CeilDivide(
@@ -306,7 +306,7 @@ std::int64_t ThreadsOf(const WindowsKind& kind, const WholeLaunch& launch, int e
   return launch.channels * launch.sharing;
 }
 
-/// Whether the form `whole` is quicker than others, which may take contiguous tensors by tiles.
+/// Whether the kernel `whole` is quicker than others, which may take contiguous tensors by tiles.
 bool IsWorthSharing(const WindowsKind& kind, const WholeLaunch& launch, bool has_tiles) {
   // What one thread sums up soon enough, and what a tile has of a window.
   constexpr std::int64_t kFew = 32;
@@ -345,16 +345,16 @@ Status CheckPositions(const WindowsTask& task) {
 WindowsLaunch MakeLaunch(
     const WindowsTask& task,
     const WindowsKind& kind,
-    WindowsForm form,
+    WindowsKernel kernel,
     const PerDim<std::int64_t>& strides,
     int elements) {
   WindowsLaunch launch;
   launch.task = task;
   launch.channels_first =
-      form == WindowsForm::kChannels ||
-      (form == WindowsForm::kElements && strides.channel < strides.axes[kWindowAxes - 1]);
+      kernel == WindowsKernel::kChannels ||
+      (kernel == WindowsKernel::kElements && strides.channel < strides.axes[kWindowAxes - 1]);
   const PerDim<std::int64_t> counts = internal::SiteCounts(task, !kind.gathers);
-  const std::int64_t lanes = form == WindowsForm::kChannels ? elements : 1;
+  const std::int64_t lanes = kernel == WindowsKernel::kChannels ? elements : 1;
   const std::int64_t(&axes)[kWindowAxes] = counts.axes;
   const std::array<std::int64_t, WindowsLaunch::kSizes> sizes =
       launch.channels_first ? std::array{counts.channel / lanes, axes[2], axes[1], axes[0]}
@@ -372,10 +372,10 @@ WindowsLaunch MakeLaunch(
   return launch;
 }
 
-template <typename LaunchOfForm>
+template <typename LaunchOfKernel>
 class WindowsPlan final : public internal::Plan {
  public:
-  WindowsPlan(const LaunchOfForm& launch, const LaunchShape& shape, CUkernel kernel)
+  WindowsPlan(const LaunchOfKernel& launch, const LaunchShape& shape, CUkernel kernel)
       : launch_(launch), shape_(shape), kernel_(kernel) {}
 
   [[nodiscard]] std::size_t workspace() const override { return 0; }
@@ -384,29 +384,29 @@ class WindowsPlan final : public internal::Plan {
     if (shape_.blocks_x == 0) {
       return {};
     }
-    LaunchOfForm windows = launch_;
+    LaunchOfKernel windows = launch_;
     std::ranges::copy(launch.operands, windows.task.tensors);
     return Launch(kernel_, shape_, launch.stream, windows);
   }
 
  private:
-  LaunchOfForm launch_;
+  LaunchOfKernel launch_;
   LaunchShape shape_;
   CUkernel kernel_;
 };
 
-template <typename LaunchOfForm>
+template <typename LaunchOfKernel>
 Result<std::unique_ptr<internal::Plan>> PlanOf(
     const KernelImage& image,
     const std::string& kernel_name,
-    const LaunchOfForm& launch,
+    const LaunchOfKernel& launch,
     const LaunchShape& shape) {
   const Result<CUkernel> kernel = FindKernel({&image}, kernel_name.c_str());
   if (!kernel.ok()) {
     return kernel.status();
   }
   return std::unique_ptr<internal::Plan>(
-      std::make_unique<WindowsPlan<LaunchOfForm>>(launch, shape, *kernel));
+      std::make_unique<WindowsPlan<LaunchOfKernel>>(launch, shape, *kernel));
 }
 
 LaunchShape ShapeOf(std::int64_t threads) {
@@ -415,11 +415,11 @@ LaunchShape ShapeOf(std::int64_t threads) {
       .threads = kWindowsThreads};
 }
 
-WindowsForm FormOfTiles(bool channels_last, bool has_volumes) {
+WindowsKernel KernelOfTiles(bool channels_last, bool has_volumes) {
   if (channels_last) {
-    return has_volumes ? WindowsForm::kVolumesOfChannels : WindowsForm::kTilesOfChannels;
+    return has_volumes ? WindowsKernel::kVolumesOfChannels : WindowsKernel::kTilesOfChannels;
   }
-  return has_volumes ? WindowsForm::kVolumes : WindowsForm::kTiles;
+  return has_volumes ? WindowsKernel::kVolumes : WindowsKernel::kTiles;
 }
 
 /// Whole planes of contiguous tensors are windows along one axis.
@@ -457,10 +457,10 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   const bool has_tiles = kind.has_tiles && AreContiguous(kind, task, windows);
   const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major);
   if (whole && IsWorthSharing(kind, *whole, has_tiles)) {
-    const WindowsForm form =
-        whole->has_channel_vectors ? WindowsForm::kWholeChannels : WindowsForm::kWhole;
+    const WindowsKernel kernel =
+        whole->has_channel_vectors ? WindowsKernel::kWholeChannels : WindowsKernel::kWhole;
     return PlanOf(
-        image, KernelName(form, kind, task), *whole,
+        image, KernelName(kernel, kind, task), *whole,
         ShapeOf(ThreadsOf(kind, *whole, ElementsOfVector(task.lead().type))));
   }
   if (Status status = CheckPositions(windows); !status.ok()) {
@@ -471,19 +471,20 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   if (channels_last ? kind.has_tiles && kind.gathers : has_tiles) {
     const auto tiles = TilesOf(kind, task, windows, geometry.column_major, channels_last);
     if (tiles) {
-      const WindowsForm form = FormOfTiles(channels_last, tiles->has_volumes);
+      const WindowsKernel kernel = KernelOfTiles(channels_last, tiles->has_volumes);
       return PlanOf(
-          image, KernelName(form, kind, task), tiles->launch,
+          image, KernelName(kernel, kind, task), tiles->launch,
           {.blocks_x = static_cast<unsigned>(tiles->blocks),
            .threads = kTileThreads,
            .shared_bytes = tiles->shared_bytes});
     }
   }
-  const WindowsForm form =
-      channels_last && !kind.gathers ? WindowsForm::kChannels : WindowsForm::kElements;
+  const WindowsKernel kernel =
+      channels_last && !kind.gathers ? WindowsKernel::kChannels : WindowsKernel::kElements;
   const int written = kind.gathers ? task.operands() - 1 : 1;
-  const WindowsLaunch launch = MakeLaunch(windows, kind, form, windows.strides[written], elements);
-  return PlanOf(image, KernelName(form, kind, task), launch, ShapeOf(launch.count));
+  const WindowsLaunch launch =
+      MakeLaunch(windows, kind, kernel, windows.strides[written], elements);
+  return PlanOf(image, KernelName(kernel, kind, task), launch, ShapeOf(launch.count));
 }
 
 }  // namespace gradsmith::cuda

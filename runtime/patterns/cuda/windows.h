@@ -10,13 +10,13 @@
 #include "gradsmith/status.h"
 #include "patterns/windows.h"
 
-/// The pattern `windows` (patterns/windows.h) on CUDA. Its kernels come in eight forms: `whole` and
-/// `whole_channels` have threads share a window that holds a whole channel, as in global pooling,
-/// or the channel that such a window gives to; `tiles` and `tiles_of_channels` have blocks compute
-/// tiles of a gather in shared memory, where all tensors are contiguous or have vectors of channels
-/// (channels last); `volumes` and `volumes_of_channels` do so plane by plane, where windows of
-/// three axes each give to one element; `channels` reduces 16 bytes of neighbouring channels at
-/// once; `elements` computes one by one, of any tensors.
+/// The pattern `windows` (patterns/windows.h) on CUDA. An operator has up to eight kernels: `whole`
+/// and `whole_channels` have threads share a window that holds a whole channel, as in global
+/// pooling, or the channel that such a window gives to; `tiles` and `tiles_of_channels` have blocks
+/// compute tiles of a gather in shared memory, where all tensors are contiguous or have vectors of
+/// channels (channels last); `volumes` and `volumes_of_channels` do so plane by plane, where
+/// windows of three axes each give to one element; `channels` reduces 16 bytes of neighbouring
+/// channels at once; `elements` computes one by one, of any tensors.
 namespace gradsmith::cuda {
 
 /// WindowsKind is what the plan has to know of an operator's functor.
@@ -29,7 +29,7 @@ struct WindowsKind {
   bool reads_input = false;
   /// Whether it compares indices of the input's elements.
   bool has_places = false;
-  /// Whether there are kernels of the forms `whole` and `whole_channels`.
+  /// Whether there are the kernels `whole` and `whole_channels`.
   bool has_whole = false;
   /// Whether there are kernels by tiles, in which the kind of key tells what a window gives, and
   /// not the functor.

@@ -36,7 +36,7 @@ Task MakeTask(
 }
 
 /// Sides and steps that there are kernels for.
-constexpr std::array<std::array<std::int64_t, 2>, 7> kForms = {
+constexpr std::array<std::array<std::int64_t, 2>, 7> kConfigs = {
     {{3, 1}, {5, 1}, {7, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 2}}};
 
 TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
@@ -75,13 +75,13 @@ TEST(DepthwiseRows, ReadsByTheLargestPieceThatDividesAll) {
 TEST(DepthwiseRows, CoversEveryElement) {
   for (const std::int64_t width : {1, 7, 8, 9, 56, 57}) {
     for (const std::int64_t pad : {0, 1, 2}) {
-      for (const auto& [side, step] : kForms) {
+      for (const auto& [side, step] : kConfigs) {
         for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardData}) {
           const Task task =
               MakeTask(primitive, DataType::kFloat, {width + 6, width + 6}, side, step, pad);
           const std::optional<DepthwiseRows> rows = PlanDepthwiseRows(task);
           ASSERT_TRUE(rows.has_value());
-          const depthwise_rows::Tile tile = depthwise_rows::TileOf(rows->form, 4);
+          const depthwise_rows::Tile tile = depthwise_rows::TileOf(rows->config, 4);
           const depthwise_rows::Arguments& arguments = rows->arguments;
           const auto runs = static_cast<int>(arguments.runs.divisor);
           const auto strips = static_cast<int>(arguments.strips.divisor);
@@ -100,7 +100,7 @@ TEST(DepthwiseRows, LeavesTheRestToTheGeneralKernels) {
   for (std::int64_t side = 1; side < 9; ++side) {
     for (std::int64_t step = 1; step < 4; ++step) {
       const bool has_kernel =
-          std::find(kForms.begin(), kForms.end(), std::array{side, step}) != kForms.end();
+          std::find(kConfigs.begin(), kConfigs.end(), std::array{side, step}) != kConfigs.end();
       const Task other = MakeTask(task.primitive, DataType::kFloat, {9, 11}, side, step, 1);
       EXPECT_EQ(PlanDepthwiseRows(other).has_value(), has_kernel) << side << " by " << step;
     }

@@ -16,7 +16,7 @@ constexpr std::array<Primitive, 3> kAll = {
     Primitive::kForward, Primitive::kBackwardData, Primitive::kBackwardFilter};
 
 /// Sides and steps that there are kernels for.
-constexpr std::array<std::array<std::int64_t, 2>, 7> kForms = {
+constexpr std::array<std::array<std::int64_t, 2>, 7> kConfigs = {
     {{3, 1}, {5, 1}, {7, 1}, {2, 2}, {3, 2}, {4, 2}, {5, 2}}};
 
 struct Layer {
@@ -56,7 +56,7 @@ Task MakeTask(Primitive primitive, DataType type, const Layer& layer) {
 TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
   for (const std::int64_t size : {1, 7, 8, 14, 28, 33, 56}) {
     for (const std::int64_t pad : {0, 1, 3}) {
-      for (const auto& [side, step] : kForms) {
+      for (const auto& [side, step] : kConfigs) {
         for (const Primitive primitive : kAll) {
           for (const DataType type : {DataType::kFloat, DataType::kBFloat16}) {
             const Layer layer = {
@@ -67,7 +67,7 @@ TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
             const bool is_filter = primitive == Primitive::kBackwardFilter;
             const depthwise_tiles::Arguments& arguments = tiles->arguments;
             const depthwise_tiles::Tile tile =
-                depthwise_tiles::TileOf(tiles->form, tiles->work, static_cast<int>(SizeOf(type)));
+                depthwise_tiles::TileOf(tiles->config, tiles->work, static_cast<int>(SizeOf(type)));
             const auto across = static_cast<int>(arguments.tiles_across.divisor);
             const auto blocks_across = static_cast<int>(arguments.across.divisor);
             const auto blocks_down = static_cast<int>(arguments.down.divisor);
@@ -78,7 +78,7 @@ TEST(DepthwiseTiles, CoverEveryPixelWithinWhatABlockHas) {
                 arguments.to.height);
             EXPECT_LE(
                 arguments.tiles_down * across,
-                depthwise_tiles::MostTiles(tiles->form, tiles->work));
+                depthwise_tiles::MostTiles(tiles->config, tiles->work));
             EXPECT_GE(tiles->threads, arguments.tiles_down * across * depthwise_tiles::kPairs);
             EXPECT_EQ(tiles->threads % 32, 0);
             EXPECT_LE(tiles->shared_bytes, depthwise_tiles::kMostShared);
@@ -115,12 +115,12 @@ TEST(DepthwiseTiles, StepsFromPixelToPixel) {
 
 /// Tiles of a warp, which are neighbours, are in different banks.
 TEST(DepthwiseTiles, NeighboursAreInDifferentBanks) {
-  for (const auto& [side, step] : kForms) {
+  for (const auto& [side, step] : kConfigs) {
     for (const Work work : {Work::kResult, Work::kFilter, Work::kBoth}) {
-      const depthwise_tiles::KernelForm form = {
+      const depthwise_tiles::KernelConfig config = {
           static_cast<int>(side), static_cast<int>(step), /*spreads=*/false};
-      const int columns = depthwise_tiles::TileOf(form, work, 2).columns;
-      const int main = columns * form.step;
+      const int columns = depthwise_tiles::TileOf(config, work, 2).columns;
+      const int main = columns * config.step;
       EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 2) % 2, 1) << side << " by " << step;
       EXPECT_EQ(depthwise_tiles::SlotOf(main, main, 4), main);
     }
@@ -186,8 +186,8 @@ TEST(DepthwiseTiles, SumFiltersInSlicesOfTheShape) {
   EXPECT_EQ(tiles->blocks, std::int64_t{arguments.slices} * 5);
   // All at once on 132 multiprocessors, and not many fewer.
   const int at_once =
-      132 * depthwise_tiles::BlocksAtOnce(tiles->form, Work::kFilter) *
-      (depthwise_tiles::kPairs * depthwise_tiles::MostTiles(tiles->form, Work::kFilter)) /
+      132 * depthwise_tiles::BlocksAtOnce(tiles->config, Work::kFilter) *
+      (depthwise_tiles::kPairs * depthwise_tiles::MostTiles(tiles->config, Work::kFilter)) /
       tiles->threads;
   EXPECT_LE(tiles->blocks, at_once);
   EXPECT_GE(tiles->blocks, at_once * 9 / 10);

@@ -46,7 +46,7 @@ TEST(FewChannels, SharesAFilterGradient) {
   const std::optional<FewChannels> plan = PlanOf({});
   ASSERT_TRUE(plan);
   EXPECT_FALSE(plan->are_chunks);
-  EXPECT_EQ(few_channels::kFormAt[plan->form].y_channels, 72);
+  EXPECT_EQ(few_channels::kConfigAt[plan->config].y_channels, 72);
   EXPECT_EQ(plan->arguments.columns, 32);
   EXPECT_EQ(plan->arguments.works, 64 * 7 * 2);
   EXPECT_EQ(plan->blocks, 132);
@@ -79,7 +79,7 @@ TEST(FewChannels, HasNoEmptySlices) {
 TEST(FewChannels, SharesAGradientOfX) {
   const std::optional<FewChannels> plan = PlanOf({.primitive = Primitive::kBackwardData});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(few_channels::kFormAt[plan->form].y_channels, 72);
+  EXPECT_EQ(few_channels::kConfigAt[plan->config].y_channels, 72);
   EXPECT_EQ(plan->arguments.works, 64 * 7 * 2);
   EXPECT_EQ(plan->blocks, 132);
   EXPECT_EQ(plan->workspace(), 0U);
@@ -97,7 +97,7 @@ TEST(FewChannels, SharesAGradientOfVolumes) {
   EXPECT_EQ(plan->blocks, 132);
   EXPECT_EQ(plan->slices, 0);
   EXPECT_EQ(plan->workspace(), 0U);
-  const few_channels::DataKernel kernel = {few_channels::kFormAt[plan->form], true, true};
+  const few_channels::DataKernel kernel = {few_channels::kConfigAt[plan->config], true, true};
   EXPECT_EQ(few_channels::PartsOf(kernel), 2);
   EXPECT_EQ(few_channels::DataRowsOf(kernel), 16);
   const std::optional<FewChannels> odd =
@@ -117,16 +117,18 @@ TEST(FewChannels, HasNumbersForThePlanesOfVolumes) {
 }
 
 TEST(FewChannels, HasRoomForItsForms) {
-  for (const few_channels::KernelForm& form : few_channels::kFormAt) {
+  for (const few_channels::KernelConfig& config : few_channels::kConfigAt) {
     for (const bool are_chunks : {false, true}) {
-      const int tiles = few_channels::FilterTilesOf(form, are_chunks);
+      const int tiles = few_channels::FilterTilesOf(config, are_chunks);
       EXPECT_GE(tiles, 2);
       EXPECT_LE(
-          few_channels::FilterSharedBytes(form, tiles, are_chunks), few_channels::kMostSharedBytes);
+          few_channels::FilterSharedBytes(config, tiles, are_chunks),
+          few_channels::kMostSharedBytes);
       for (const bool is_volume : {false, true}) {
-        const few_channels::DataKernel kernel = {form, are_chunks, is_volume};
+        const few_channels::DataKernel kernel = {config, are_chunks, is_volume};
         EXPECT_EQ(
-            few_channels::PartsOf(kernel) * few_channels::PartChannelsOf(kernel), form.y_channels);
+            few_channels::PartsOf(kernel) * few_channels::PartChannelsOf(kernel),
+            config.y_channels);
         EXPECT_GE(few_channels::RowsOfWarp(kernel), 1);
         EXPECT_LE(
             few_channels::DataSharedBytes(kernel, few_channels::DataRowsOf(kernel)),
@@ -193,8 +195,8 @@ ConvShape Around(std::string name, Sizes x, std::int64_t y_channels) {
   return {.name = std::move(name), .x = std::move(x), .w = std::move(w), .pads = std::move(pads)};
 }
 
-/// Each form, where channels fill chunks and where they do not; tiles that are full and that are
-/// not, strips and bands, several works for a block.
+/// Each configuration, where channels fill chunks and where they do not; tiles that are full and
+/// that are not, strips and bands, several works for a block.
 std::vector<ConvShape> Planes() {
   return {
       Around("one of each", {1, 1, 1, 1}, 1),

@@ -71,8 +71,8 @@ TEST(Images, KnowsWhatPixelsMeet) {
     ASSERT_TRUE(plan) << reach.taps << ", " << reach.pad;
     EXPECT_EQ(plan->arguments.begin[0], reach.begin) << reach.taps << ", " << reach.pad;
     EXPECT_EQ(plan->arguments.begin[1], reach.begin);
-    EXPECT_EQ(images::kFormAt[plan->form].window, reach.window);
-    EXPECT_EQ(images::kFormAt[plan->form].channels, 64);
+    EXPECT_EQ(images::kConfigAt[plan->config].window, reach.window);
+    EXPECT_EQ(images::kConfigAt[plan->config].channels, 64);
   }
 }
 
@@ -95,11 +95,11 @@ TEST(Images, CutsImagesWhereThereAreFew) {
 
 TEST(Images, HasRoomForItsForms) {
   constexpr int kSharedOfHopper = 227 << 10;
-  for (const images::KernelForm& form : images::kFormAt) {
-    EXPECT_LE(images::SharedBytes(form), kSharedOfHopper);
+  for (const images::KernelConfig& config : images::kConfigAt) {
+    EXPECT_LE(images::SharedBytes(config), kSharedOfHopper);
   }
-  EXPECT_EQ(images::kFormAt[PlanOf({.y_channels = 32})->form].channels, 32);
-  EXPECT_EQ(images::kFormAt[PlanOf({.y_channels = 40})->form].channels, 64);
+  EXPECT_EQ(images::kConfigAt[PlanOf({.y_channels = 32})->config].channels, 32);
+  EXPECT_EQ(images::kConfigAt[PlanOf({.y_channels = 40})->config].channels, 64);
 }
 
 /// Of 2^20 elements of dY or more, without a search.
@@ -190,10 +190,11 @@ TEST(ImagesFilter, HasRoomForItsForms) {
   constexpr int kSharedOfMultiprocessor = 228 << 10;
   constexpr int kSharedOfEachBlock = 1 << 10;
   constexpr int kThreadsOfMultiprocessor = 2048;
-  for (const images::FilterKernelForm& form : images::kFilterFormAt) {
+  for (const images::FilterKernelConfig& config : images::kFilterConfigAt) {
     EXPECT_LE(
-        form.blocks * (images::SharedBytes(form) + kSharedOfEachBlock), kSharedOfMultiprocessor);
-    EXPECT_LE(form.blocks * images::kFilterThreads, kThreadsOfMultiprocessor);
+        config.blocks * (images::SharedBytes(config) + kSharedOfEachBlock),
+        kSharedOfMultiprocessor);
+    EXPECT_LE(config.blocks * images::kFilterThreads, kThreadsOfMultiprocessor);
   }
   for (const std::int64_t channels : {8, 32, 40, 64, 72}) {
     for (std::int64_t taps = images::kLeastTaps; taps <= images::kMostTaps; ++taps) {
@@ -201,10 +202,10 @@ TEST(ImagesFilter, HasRoomForItsForms) {
         const std::optional<Images> plan = FilterPlanOf(
             {.batch = 16, .y_channels = channels, .taps = taps, .pad = taps / 2, .step = step});
         ASSERT_TRUE(plan) << channels << ", " << taps << ", " << step;
-        const images::FilterKernelForm form = images::kFilterFormAt[plan->form];
-        EXPECT_EQ(form.step, step);
-        EXPECT_EQ(form.channels, channels <= 32 ? 32 : 64);
-        EXPECT_EQ(form.pairs, taps <= 4 ? 2 : 4);
+        const images::FilterKernelConfig config = images::kFilterConfigAt[plan->config];
+        EXPECT_EQ(config.step, step);
+        EXPECT_EQ(config.channels, channels <= 32 ? 32 : 64);
+        EXPECT_EQ(config.pairs, taps <= 4 ? 2 : 4);
         EXPECT_EQ(plan->arguments.turns, 8 / taps);
       }
     }
@@ -277,9 +278,9 @@ ConvShape ByOne(
   return ConvBySteps(1, std::move(name), std::move(x), y_channels, taps, std::move(pads));
 }
 
-/// Each form, with all its channels of y and with some; warps that take each number of turns; tiles
-/// that are full and that are not, one and several in a row; strips, segments, steps that are not
-/// full.
+/// Each configuration, with all its channels of y and with some; warps that take each number of
+/// turns; tiles that are full and that are not, one and several in a row; strips, segments, steps
+/// that are not full.
 std::vector<ConvShape> FilterShapes() {
   return {
       ByTwo("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
@@ -305,8 +306,8 @@ std::vector<ConvShape> FilterShapes() {
   };
 }
 
-/// Works for which there are not blocks enough: each form, with turns, tiles of channels and
-/// strips.
+/// Works for which there are not blocks enough: each configuration, with turns, tiles of channels
+/// and strips.
 std::vector<ConvShape> ShapesOfManyWorks() {
   return {
       ByOne("3x3 to 16", {600, 3, 6, 7}, 16, {3, 3}, {1, 1, 1, 1}),
@@ -349,7 +350,7 @@ std::optional<conv::Images> PlanOf(const ConvShape& shape) {
 }
 
 TEST(ImagesFilter, HasMoreWorksThanBlocksWhereThatIsTested) {
-  std::set<int> forms;
+  std::set<int> configs;
   bool have_turns = false;
   bool have_tiles = false;
   bool have_strips = false;
@@ -359,12 +360,12 @@ TEST(ImagesFilter, HasMoreWorksThanBlocksWhereThatIsTested) {
     ASSERT_TRUE(plan);
     EXPECT_GT(plan->arguments.works, plan->blocks);
     EXPECT_GT(plan->arguments.segment, conv::images::kFilterRows);
-    forms.insert(plan->form);
+    configs.insert(plan->config);
     have_turns = have_turns || plan->arguments.turns > 1;
     have_tiles = have_tiles || plan->tiles > 1;
     have_strips = have_strips || plan->arguments.strip < plan->arguments.positions[1];
   }
-  EXPECT_EQ(forms.size(), conv::images::kFilterForms);
+  EXPECT_EQ(configs.size(), conv::images::kFilterConfigs);
   EXPECT_TRUE(have_turns && have_tiles && have_strips);
   for (const ConvShape& shape : ShapesOfManySteps()) {
     SCOPED_TRACE(shape.name);

@@ -105,27 +105,10 @@ void RunThrice(const OpCall& call, const Context& context) {
   }
 }
 
-class CudaConvOnePass : public CudaTest {
- protected:
-  void SetUp() override {
-    CudaTest::SetUp();
-    ASSERT_TRUE(ClearCache().ok());
-    SetWarningHandler([&](const std::string& sentence) { warnings_ += sentence + "\n"; });
-  }
-  void TearDown() override {
-    SetWarningHandler(nullptr);
-    EXPECT_EQ(warnings_, "");
-  }
-
-  std::string warnings_;
-};
-
-/// Channels of every form, also where they fill neither a form nor a multiple of 16; tiles that are
-/// not full, and several for a block.
-TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
-  Random random("cuda one pass");
-  const Context context(QuicklyChosen());
-  const std::vector<Problem> problems = {
+/// Channels of every configuration, also where they fill neither it nor a multiple of 16; tiles
+/// that are not full, and several for a block.
+std::vector<Problem> ProblemsOfAllConfigs() {
+  return {
       ByPointwise({.name = "8 to 8", .x = {1, 8, 3, 5}, .w = {8, 8, 1, 1}}),
       ByPointwise({.name = "64 to 64", .x = {2, 64, 16, 8}, .w = {64, 64, 1, 1}}),
       ByPointwise({.name = "24 to 40, 1-d", .x = {3, 24, 131}, .w = {40, 24, 1}}),
@@ -152,8 +135,28 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
       ByDepthwiseTiles(72, 14, 14, 7),
       ByDepthwiseTiles(16, 4, 4, 7),
       ByDepthwiseTiles(8, 150, 150, 3)};
+}
+
+class CudaConvOnePass : public CudaTest {
+ protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    ASSERT_TRUE(ClearCache().ok());
+    SetWarningHandler([&](const std::string& sentence) { warnings_ += sentence + "\n"; });
+  }
+  void TearDown() override {
+    SetWarningHandler(nullptr);
+    EXPECT_EQ(warnings_, "");
+  }
+
+  std::string warnings_;
+};
+
+TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
+  Random random("cuda one pass");
+  const Context context(QuicklyChosen());
   int number = 0;
-  for (const auto& [shape, id] : problems) {
+  for (const auto& [shape, id] : ProblemsOfAllConfigs()) {
     // Where a call takes seconds, types and outputs that share a kernel's code take turns.
     const bool is_thorough = !IsEmulated() || number++ % 8 == 0;
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16, DataType::kFloat}) {

@@ -45,12 +45,12 @@ TEST(Pointwise, HasRoomForItsChannels) {
       if (!plan) {
         continue;
       }
-      const pointwise::KernelForm& form = pointwise::kFormAt[plan->form];
-      EXPECT_LE(x, form.x_channels);
-      EXPECT_LE(y, form.y_channels);
-      EXPECT_EQ(plan->form == 0, x <= 64 && y <= 64) << "the least form that is enough";
+      const pointwise::KernelConfig& config = pointwise::kConfigAt[plan->config];
+      EXPECT_LE(x, config.x_channels);
+      EXPECT_LE(y, config.y_channels);
+      EXPECT_EQ(plan->config == 0, x <= 64 && y <= 64) << "the least config that is enough";
       constexpr int kSharedOfHopper = 227 << 10;
-      EXPECT_LE(form.blocks * pointwise::SharedBytes(form), kSharedOfHopper);
+      EXPECT_LE(config.blocks * pointwise::SharedBytes(config), kSharedOfHopper);
       EXPECT_EQ(plan->workspace(), static_cast<std::size_t>(plan->blocks * x * y) * sizeof(float));
     }
   }

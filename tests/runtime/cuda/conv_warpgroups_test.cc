@@ -42,7 +42,7 @@ std::optional<Warpgroups> PlanOf(const Layer& layer, int compute_capability = 90
 TEST(Warpgroups, SharesALayer) {
   const std::optional<Warpgroups> plan = PlanOf({});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->form, 0);
+  EXPECT_EQ(plan->config, 0);
   EXPECT_EQ(plan->tiles, 16);
   EXPECT_EQ(plan->groups, 1);
   EXPECT_EQ(plan->arguments.tile_width, 16);
@@ -59,7 +59,7 @@ TEST(Warpgroups, SharesALayer) {
 TEST(Warpgroups, SharesTapsOfSteps) {
   const std::optional<Warpgroups> plan = PlanOf({.x = {8, 8}, .taps = 4, .step = 2});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(plan->form, 1);
+  EXPECT_EQ(plan->config, 1);
   EXPECT_EQ(plan->groups, 4);
   EXPECT_EQ(plan->tiles, 8);
   EXPECT_EQ(plan->arguments.images, 2);
@@ -91,11 +91,11 @@ TEST(Warpgroups, HasSeveralWorksForABlock) {
 TEST(Warpgroups, HasRoomForItsForms) {
   constexpr int kMostOfBlock = 227 * 1024;
   constexpr int kRegisters = 65536;
-  for (const warpgroups::KernelForm& form : warpgroups::kFormAt) {
-    EXPECT_LE(warpgroups::SharedBytes(form), kMostOfBlock);
+  for (const warpgroups::KernelConfig& config : warpgroups::kConfigAt) {
+    EXPECT_LE(warpgroups::SharedBytes(config), kMostOfBlock);
     EXPECT_LE(
-        warpgroups::kWarpgroup * (form.columns * warpgroups::ConsumerRegistersOf(form) +
-                                  warpgroups::CopierRegistersOf(form)),
+        warpgroups::kWarpgroup * (config.columns * warpgroups::ConsumerRegistersOf(config) +
+                                  warpgroups::CopierRegistersOf(config)),
         kRegisters);
   }
 }

@@ -17,7 +17,7 @@ namespace {
 class CudaLayerNormRows : public CudaNormTest {
  protected:
   /// The kernels that a gradient's tensors take.
-  [[nodiscard]] RowsForm FormOfGradient(const OpCall& call) const {
+  [[nodiscard]] RowsAccess AccessOfGradient(const OpCall& call) const {
     const RowsInfo& info = kRowsInfo<LayerNormGradientOperands>;
     std::vector<TensorRef> tensors;
     for (const auto& operands : {call.inputs, call.outputs}) {
@@ -27,7 +27,7 @@ class CudaLayerNormRows : public CudaNormTest {
     }
     const int rank = tensors[0].dims.size();
     const internal::RowsAxes axes = internal::AxesFrom(rank - 1, rank);
-    return FormOf(device(), internal::RowsTaskOf(tensors, info.counts, axes, {}), tensors, info);
+    return AccessOf(device(), internal::RowsTaskOf(tensors, info.counts, axes, {}), tensors, info);
   }
 };
 
@@ -105,7 +105,7 @@ TEST_F(CudaLayerNormRows, ByColumns) {
   for (const std::int64_t length : {8, 256, 744, 4096, 8192, 3, 30, 999, 4095}) {
     const Sizes dims = {RowsByColumns(length, float_types), length};
     const OpCall gradient = MakeGradient(dims, float_types);
-    ASSERT_EQ(FormOfGradient(gradient).is_by_columns, dims[0] > 0) << length;
+    ASSERT_EQ(AccessOfGradient(gradient).is_by_columns, dims[0] > 0) << length;
     RunTwice(gradient, 4e-6);
     RunTwice(MakeForward(dims, float_types), 1e-4);
   }
@@ -123,7 +123,7 @@ TEST_F(CudaLayerNormRows, ByColumnsOfOtherTypes) {
     for (const std::int64_t length : {types[0] == kHalf ? 1024 : 328, 333}) {
       const Sizes dims = {RowsByColumns(length, types), length};
       const OpCall gradient = MakeGradient(dims, types);
-      ASSERT_TRUE(FormOfGradient(gradient).is_by_columns) << gradient.Describe();
+      ASSERT_TRUE(AccessOfGradient(gradient).is_by_columns) << gradient.Describe();
       const double tolerance = types[0] == kDouble ? 1e-13 : types[0] == kBFloat ? 8e-3 : 1e-3;
       RunTwice(gradient, tolerance);
       RunTwice(MakeForward(dims, types), types[0] == kDouble ? 1e-12 : tolerance);
@@ -178,9 +178,9 @@ TEST_F(CudaLayerNormRows, ByColumnsAndAlongAgree) {
   const std::vector<double> values = dense.inputs[1]->HostValues();
   std::size_t next = 0;
   apart.inputs[1]->Fill([&] { return values[next++]; });
-  ASSERT_TRUE(FormOfGradient(dense).is_by_columns);
-  ASSERT_FALSE(FormOfGradient(apart).is_by_columns);
-  ASSERT_EQ(FormOfGradient(apart).vector, 4);
+  ASSERT_TRUE(AccessOfGradient(dense).is_by_columns);
+  ASSERT_FALSE(AccessOfGradient(apart).is_by_columns);
+  ASSERT_EQ(AccessOfGradient(apart).vector, 4);
   RunTwice(apart, 4e-6);
   RunTwice(dense, 4e-6);
 }
@@ -195,7 +195,7 @@ TEST_F(CudaLayerNormRows, ByColumnsSubsets) {
   for (std::size_t wanted = 0; wanted < 3; ++wanted) {
     call.outputs = {nullptr, nullptr, nullptr};
     call.outputs[wanted] = outputs[wanted];
-    ASSERT_TRUE(FormOfGradient(call).is_by_columns);
+    ASSERT_TRUE(AccessOfGradient(call).is_by_columns);
     RunTwice(call);
     EXPECT_TRUE(call.outputs[wanted]->GpuBytes() == all[wanted]) << "output " << wanted;
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gradsmith/context.h"
@@ -46,8 +47,9 @@ struct PoolCase {
   }
 };
 
-const std::vector<PoolCase>& Cases() {
-  static const std::vector<PoolCase> kCases = {
+/// Windows over one or two axes: runs of elements and of channels, whole vectors or not, and tiles.
+std::vector<PoolCase> CasesOfPlanes() {
+  return {
       {"runs", {{.kernel_shape = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 1, 1}}}, {2, 3, 9, 16}},
       {"dilated_runs",
        {{.kernel_shape = {2, 3}, .pads = {0, 2, 1, 2}, .dilations = {1, 2}}, true},
@@ -78,13 +80,19 @@ const std::vector<PoolCase>& Cases() {
        Layout::kChannelsLast},
       {"holes", {{.kernel_shape = {2, 1}, .strides = {3, 2}, .pads = {1, 0, 0, 1}}}, {2, 3, 10, 9}},
       {"one_element", {{.kernel_shape = {1}}}, {1, 1, 1}},
-      {"one_element_of_a_volume", {{.kernel_shape = {1, 1, 1}}}, {1, 1, 1, 1, 1}},
-      {"no_volume", {{.kernel_shape = {2, 2, 2}}}, {0, 3, 4, 4, 4}},
-      {"no_channels", {{.kernel_shape = {2, 2, 2}}}, {2, 0, 4, 4, 4}, Layout::kChannelsLast},
       {"window_of_all", {{.kernel_shape = {5, 8}}}, {2, 2, 5, 8}},
       {"far_pads",
        {{.kernel_shape = {2}, .strides = {5}, .pads = {9, 9}, .dilations = {4}}},
        {1, 2, 8}},
+  };
+}
+
+/// Windows over three axes.
+std::vector<PoolCase> CasesOfVolumes() {
+  return {
+      {"one_element_of_a_volume", {{.kernel_shape = {1, 1, 1}}}, {1, 1, 1, 1, 1}},
+      {"no_volume", {{.kernel_shape = {2, 2, 2}}}, {0, 3, 4, 4, 4}},
+      {"no_channels", {{.kernel_shape = {2, 2, 2}}}, {2, 0, 4, 4, 4}, Layout::kChannelsLast},
       {"volumes", {{.kernel_shape = {3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}}}, {2, 3, 7, 5, 9}},
       {"volumes_apart", {{.kernel_shape = {2, 2, 2}, .strides = {2, 2, 2}}}, {2, 5, 8, 6, 4}},
       {"volumes_of_channels",
@@ -125,6 +133,12 @@ const std::vector<PoolCase>& Cases() {
        {},
        0,
        1},
+  };
+}
+
+/// Windows that tiles are cut by, also in pads and apart from each other.
+std::vector<PoolCase> CasesOfManyWindows() {
+  return {
       {"one_plane_of_windows",
        {{.kernel_shape = {3, 2, 2}, .strides = {2, 1, 1}, .pads = {1, 0, 0, 3, 0, 0}}},
        {1, 2, 1, 4, 5}},
@@ -144,6 +158,12 @@ const std::vector<PoolCase>& Cases() {
       {"windows_in_pads",
        {{.kernel_shape = {2, 2, 1}, .strides = {2, 1, 1}, .pads = {4, 0, 1, 5, 3, 0}}, true},
        {1, 2, 3, 4, 5}},
+  };
+}
+
+/// Windows that hold all elements of a channel, or nearly all.
+std::vector<PoolCase> CasesOfWholePlanes() {
+  return {
       {"whole_planes", {{.kernel_shape = {24, 36}}}, {3, 5, 24, 36}},
       {"whole_planes_of_few_vectors", {{.kernel_shape = {4, 6}}}, {3, 5, 4, 6}},
       {"whole_odd_planes", {{.kernel_shape = {27, 3}}}, {2, 65, 27, 3}},
@@ -157,6 +177,18 @@ const std::vector<PoolCase>& Cases() {
       {"whole_odd_channels", {{.kernel_shape = {9, 12}}}, {3, 5, 9, 12}, Layout::kChannelsLast},
       {"window_of_most_planes", {{.kernel_shape = {4, 2, 2}}}, {1, 2, 5, 4, 4}},
   };
+}
+
+const std::vector<PoolCase>& Cases() {
+  static const std::vector<PoolCase> kCases = [] {
+    std::vector<PoolCase> cases;
+    for (auto* of_kind : {CasesOfPlanes, CasesOfVolumes, CasesOfManyWindows, CasesOfWholePlanes}) {
+      for (PoolCase& one : of_kind()) {
+        cases.push_back(std::move(one));
+      }
+    }
+    return cases;
+  }();
   return kCases;
 }
 

@@ -27,7 +27,7 @@ constexpr internal::RowsCounts kCounts = {.inputs = 1, .outputs = 1, .row_output
 
 class CudaRowsShape : public GpuTest {};
 
-RowsForm FormOfChannels(
+RowsAccess AccessOfChannels(
     const DeviceInfo& device,
     DataType type,
     const Dims& dims,
@@ -37,35 +37,36 @@ RowsForm FormOfChannels(
   const std::array<TensorRef, 3> tensors = {
       Ref(type, dims, strides), Ref(type, dims, strides), Ref(type, {dims[1]}, {1})};
   const RowsInfo info = {.counts = kCounts, .rows_of_many_dims = many_dims};
-  return FormOf(device, internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
+  return AccessOf(device, internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
 }
 
 TEST_F(CudaRowsShape, ChannelsAreReadInVectors) {
   // NCHW: the batch and the spatial dims are not one.
-  RowsForm form = FormOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
-  EXPECT_FALSE(form.is_across);
-  EXPECT_EQ(form.vector, 4);
-  form = FormOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, false);
-  EXPECT_EQ(form.vector, 1);
+  RowsAccess access =
+      AccessOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
+  EXPECT_FALSE(access.is_across);
+  EXPECT_EQ(access.vector, 4);
+  access = AccessOfChannels(device(), DataType::kFloat, {4, 3, 2, 6}, {36, 12, 6, 1}, false);
+  EXPECT_EQ(access.vector, 1);
   // A vector would hold elements of two channels.
-  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
-  EXPECT_EQ(form.vector, 1);
+  access = AccessOfChannels(device(), DataType::kMLFloat16, {4, 3, 2, 6}, {36, 12, 6, 1}, true);
+  EXPECT_EQ(access.vector, 1);
   // NHWC.
-  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 16, 2, 6}, {192, 1, 96, 16}, true);
-  EXPECT_TRUE(form.is_across);
-  EXPECT_EQ(form.vector, 8);
-  form = FormOfChannels(device(), DataType::kMLFloat16, {4, 12, 2, 6}, {144, 1, 72, 12}, true);
-  EXPECT_TRUE(form.is_across);
-  EXPECT_EQ(form.vector, 1);
+  access = AccessOfChannels(device(), DataType::kMLFloat16, {4, 16, 2, 6}, {192, 1, 96, 16}, true);
+  EXPECT_TRUE(access.is_across);
+  EXPECT_EQ(access.vector, 8);
+  access = AccessOfChannels(device(), DataType::kMLFloat16, {4, 12, 2, 6}, {144, 1, 72, 12}, true);
+  EXPECT_TRUE(access.is_across);
+  EXPECT_EQ(access.vector, 1);
   // Rows of images, each with a gap behind it.
-  form = FormOfChannels(device(), DataType::kDouble, {4, 3, 2, 6}, {96, 32, 8, 1}, true);
-  EXPECT_FALSE(form.is_across);
-  EXPECT_EQ(form.vector, 2);
+  access = AccessOfChannels(device(), DataType::kDouble, {4, 3, 2, 6}, {96, 32, 8, 1}, true);
+  EXPECT_FALSE(access.is_across);
+  EXPECT_EQ(access.vector, 2);
 }
 
-/// The form of rows of X, from which Y is made; `strides` are those of X and Y from one row to the
+/// How rows of X are read, from which Y is made; `strides` are those of X and Y from one row to the
 /// next.
-RowsForm FormOfRows(
+RowsAccess AccessOfRows(
     const DeviceInfo& device,
     const Dims& dims,
     std::array<std::int64_t, 2> strides,
@@ -77,25 +78,25 @@ RowsForm FormOfRows(
   const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
   const internal::RowsTask task =
       internal::RowsTaskOf(tensors, kCounts, internal::AxesFrom(1, 2), {});
-  return FormOf(device, task, tensors, info);
+  return AccessOf(device, task, tensors, info);
 }
 
 TEST_F(CudaRowsShape, RaggedRowsAreReadInVectors) {
-  RowsForm form = FormOfRows(device(), {9, 999}, {999, 999});
-  EXPECT_TRUE(form.is_ragged);
-  EXPECT_EQ(form.vector, 4);
+  RowsAccess access = AccessOfRows(device(), {9, 999}, {999, 999});
+  EXPECT_TRUE(access.is_ragged);
+  EXPECT_EQ(access.vector, 4);
   // Gaps behind rows, other ones in X than in Y, but a multiple of a vector.
-  EXPECT_TRUE(FormOfRows(device(), {9, 999}, {1003, 999}).is_ragged);
-  EXPECT_FALSE(FormOfRows(device(), {9, 1000}, {1000, 1000}).is_ragged);
+  EXPECT_TRUE(AccessOfRows(device(), {9, 999}, {1003, 999}).is_ragged);
+  EXPECT_FALSE(AccessOfRows(device(), {9, 1000}, {1000, 1000}).is_ragged);
   // A vector of X would be none of Y.
-  form = FormOfRows(device(), {9, 999}, {1000, 999});
-  EXPECT_FALSE(form.is_ragged);
-  EXPECT_EQ(form.vector, 1);
-  EXPECT_FALSE(FormOfRows(device(), {9, 999}, {999, 999}, 4).is_ragged);
-  EXPECT_FALSE(FormOfRows(device(), {9, 7}, {7, 7}).is_ragged);
+  access = AccessOfRows(device(), {9, 999}, {1000, 999});
+  EXPECT_FALSE(access.is_ragged);
+  EXPECT_EQ(access.vector, 1);
+  EXPECT_FALSE(AccessOfRows(device(), {9, 999}, {999, 999}, 4).is_ragged);
+  EXPECT_FALSE(AccessOfRows(device(), {9, 7}, {7, 7}).is_ragged);
   // Few and long rows are cut into parts, many are not.
-  EXPECT_FALSE(FormOfRows(device(), {2, 99999}, {99999, 99999}).is_ragged);
-  EXPECT_TRUE(FormOfRows(device(), {9999, 99999}, {99999, 99999}).is_ragged);
+  EXPECT_FALSE(AccessOfRows(device(), {2, 99999}, {99999, 99999}).is_ragged);
+  EXPECT_TRUE(AccessOfRows(device(), {9999, 99999}, {99999, 99999}).is_ragged);
 }
 
 constexpr std::int64_t kMany = (std::int64_t{1} << 31U) + 8;
@@ -107,7 +108,7 @@ RowsShape ShapeOfFloats(const DeviceInfo& device, const Dims& dims, const RowsIn
       Ref(DataType::kFloat, dims, strides), Ref(DataType::kFloat, dims, strides),
       Ref(DataType::kFloat, {dims[1]}, {1})};
   const internal::RowsTask task = internal::RowsTaskOf(tensors, kCounts, axes, {});
-  return ShapeOf(device, task, FormOf(device, task, tensors, info), info, /*bytes=*/4);
+  return ShapeOf(device, task, AccessOf(device, task, tensors, info), info, /*bytes=*/4);
 }
 
 TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
@@ -121,13 +122,13 @@ TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   EXPECT_GT(shape.launch.held, 0);
   // There are kMany rows of one element each, and neighbours in memory are of different rows.
   shape = ShapeOfFloats(device(), {1, kMany, 1}, info);
-  EXPECT_TRUE(shape.form.is_across);
-  EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.form.vector, kMany);
+  EXPECT_TRUE(shape.access.is_across);
+  EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.access.vector, kMany);
   EXPECT_TRUE(shape.launch.is_short);
   EXPECT_LE(shape.blocks, shape.launch.groups);
   // There are kMany rows of eight elements, which are neighbours in memory.
   shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
-  EXPECT_FALSE(shape.form.is_across);
+  EXPECT_FALSE(shape.access.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);
 }
 
@@ -159,11 +160,11 @@ struct ByColumns {
         info.counts.column_inputs > 0 ? std::span<const TensorRef>(all) : elements;
     const internal::RowsTask task =
         internal::RowsTaskOf(tensors, info.counts, internal::AxesFrom(1, 2), {});
-    const RowsForm form = FormOf(device, task, tensors, info);
-    return ShapeOf(device, task, form, info, static_cast<int>(SizeOf(type)));
+    const RowsAccess access = AccessOf(device, task, tensors, info);
+    return ShapeOf(device, task, access, info, static_cast<int>(SizeOf(type)));
   }
   [[nodiscard]] bool IsOn(const DeviceInfo& device) const {
-    return ShapeOn(device).form.is_by_columns;
+    return ShapeOn(device).access.is_by_columns;
   }
 };
 
@@ -177,7 +178,7 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
       const std::int64_t members = std::max<std::int64_t>(length / columns, kLeastMembersByColumns);
       // A thread keeps four vectors of both inputs.
       const bool has_place = members * 4 * 2 * 16 <= MostShared(device());
-      ASSERT_EQ(shape.form.is_by_columns, has_place) << ToString(type) << ", " << length;
+      ASSERT_EQ(shape.access.is_by_columns, has_place) << ToString(type) << ", " << length;
       if (!has_place) {
         continue;
       }
@@ -208,8 +209,8 @@ TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
   odd.length = 4095;
   for (const ByColumns& problem : {gap, misaligned, odd}) {
     const RowsShape shape = problem.ShapeOn(device());
-    EXPECT_TRUE(shape.form.is_by_columns) << problem.length;
-    EXPECT_EQ(shape.form.vector, 1) << problem.length;
+    EXPECT_TRUE(shape.access.is_by_columns) << problem.length;
+    EXPECT_EQ(shape.access.vector, 1) << problem.length;
     EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
   }
   odd.length = 4097;  // more than the threads of a block hold

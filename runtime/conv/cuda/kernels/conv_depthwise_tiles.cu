@@ -64,7 +64,7 @@ Correlate(const Arguments& p, const T* from, const T* w, T* to, bool accumulate)
 
 #define GRADSMITH_DEPTHWISE_TILES_OF(name, side, step, spreads, suffix, T)                       \
   extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
-      (gradsmith::conv::depthwise_tiles::KernelForm{side, step, spreads}), Work::kResult))                     \
+      (gradsmith::conv::depthwise_tiles::KernelConfig{side, step, spreads}), Work::kResult))                     \
       gradsmith_depthwise_tiles_##name##_##suffix(                                               \
           gradsmith::conv::depthwise_tiles::Arguments arguments, const void* from,               \
           const void* w, void* to, bool accumulate) {                                            \

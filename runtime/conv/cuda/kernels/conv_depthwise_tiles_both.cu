@@ -130,7 +130,7 @@ __device__ __forceinline__ void ComputeBoth(
 
 #define GRADSMITH_DEPTHWISE_TILES_BOTH(side, suffix, T)                                          \
   extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
-      (gradsmith::conv::depthwise_tiles::KernelForm{side, 1, false}), Work::kBoth))                    \
+      (gradsmith::conv::depthwise_tiles::KernelConfig{side, 1, false}), Work::kBoth))                    \
       gradsmith_depthwise_tiles_both_##side##x##side##_##suffix(                                 \
           gradsmith::conv::depthwise_tiles::Arguments arguments, const void* y, const void* x,   \
           const void* w, void* x_gradient, bool accumulate, void* partial,                       \

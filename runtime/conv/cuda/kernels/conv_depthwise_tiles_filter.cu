@@ -95,7 +95,7 @@ SumFilters(
 
 #define GRADSMITH_DEPTHWISE_TILES_KERNEL(name, side, step, suffix, T)                            \
   extern "C" __global__ void __launch_bounds__(GRADSMITH_DEPTHWISE_TILES_BOUNDS(                 \
-      (gradsmith::conv::depthwise_tiles::KernelForm{side, step, false}), Work::kFilter))                      \
+      (gradsmith::conv::depthwise_tiles::KernelConfig{side, step, false}), Work::kFilter))                      \
       gradsmith_depthwise_tiles_##name##_##suffix(                                               \
           gradsmith::conv::depthwise_tiles::Arguments arguments, const void* x, const void* y,   \
           void* partial, void* gradient_partial) {                                               \

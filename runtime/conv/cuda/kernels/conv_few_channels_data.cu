@@ -36,17 +36,18 @@ struct Work {
   }
 };
 
-template <int kForm>
-using FilterOfPlanes = Tile<kFormAt[kForm].x_channels, FilterRowsOf(kFormAt[kForm]), kFilterColumns>;
-template <int kForm>
+template <int kConfig>
+using FilterOfPlanes =
+    Tile<kConfigAt[kConfig].x_channels, FilterRowsOf(kConfigAt[kConfig]), kFilterColumns>;
+template <int kConfig>
 using FilterOfVolumes =
-    Tile<kFormAt[kForm].x_channels, kFormAt[kForm].y_channels, kTapsOfVolume,
-         kFormAt[kForm].x_channels, Odd::kRows>;
+    Tile<kConfigAt[kConfig].x_channels, kConfigAt[kConfig].y_channels, kTapsOfVolume,
+         kConfigAt[kConfig].x_channels, Odd::kRows>;
 
-/// What a form comes to.
-template <int kForm, bool kAreChunks, bool kIsVolume>
+/// What a configuration comes to.
+template <int kConfig, bool kAreChunks, bool kIsVolume>
 struct Data {
-  static constexpr KernelForm kShape = kFormAt[kForm];
+  static constexpr KernelConfig kShape = kConfigAt[kConfig];
   static constexpr DataKernel kKernel = {kShape, kAreChunks, kIsVolume};
   static constexpr int kPartChannels = PartChannelsOf(kKernel);
   /// Terms of a product, and half as many that may be left.
@@ -60,7 +61,7 @@ struct Data {
   using TileOfY =
       Tile<kPartChannels, kRowsOfTile + kMargin, kDataColumns + kMargin, kShape.y_channels>;
   using TileOfFilter =
-      std::conditional_t<kIsVolume, FilterOfVolumes<kForm>, FilterOfPlanes<kForm>>;
+      std::conditional_t<kIsVolume, FilterOfVolumes<kConfig>, FilterOfPlanes<kConfig>>;
   /// From a channel of y to the next, within the filter.
   static constexpr int kChannelPitch =
       kIsVolume ? TileOfFilter::kRowPitch : kTapsOfPlane * TileOfFilter::kPitch;
@@ -496,7 +497,7 @@ LoadFilterOfVolumes(const Arguments& p, const void* filter, unsigned char* memor
   __syncthreads();
 }
 
-template <typename Math, int kForm, bool kAreChunks, bool kIsVolume>
+template <typename Math, int kConfig, bool kAreChunks, bool kIsVolume>
 __device__ __forceinline__ void ComputeData(
     const Arguments& p,
     const void* y,
@@ -504,7 +505,7 @@ __device__ __forceinline__ void ComputeData(
     typename Math::T* x,
     bool accumulate) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  using Memory = Data<kForm, kAreChunks, kIsVolume>;
+  using Memory = Data<kConfig, kAreChunks, kIsVolume>;
   using WorksOfBlock = std::conditional_t<kIsVolume, WorksOfVolumes<Memory>, Works<Memory>>;
   using Gradient = DataGradient<Math, Memory>;
   auto* memory = reinterpret_cast<unsigned char*>(shared);
@@ -530,23 +531,23 @@ __device__ __forceinline__ void ComputeData(
 }  // namespace gradsmith::conv::few_channels
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_FEW_CHANNELS_DATA(rank, name, math, copies, are_chunks, form, is_volume)   \
+#define GRADSMITH_FEW_CHANNELS_DATA(rank, name, math, copies, are_chunks, config, is_volume) \
   extern "C" __global__ void __launch_bounds__(                                              \
       gradsmith::conv::few_channels::DataThreadsOf(                                          \
-          {gradsmith::conv::few_channels::kFormAt[form], are_chunks, is_volume}),            \
+          {gradsmith::conv::few_channels::kConfigAt[config], are_chunks, is_volume}),        \
       1)                                                                                     \
-      gradsmith_few_channels_##rank##_##copies##_##form##_##name(                            \
+      gradsmith_few_channels_##rank##_##copies##_##config##_##name(                          \
           const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,        \
           const void* y, const void* filter, gradsmith::cuda::math::T* x, bool accumulate) { \
     gradsmith::conv::few_channels::ComputeData<                                              \
-        gradsmith::cuda::math, form, are_chunks, is_volume>(                                 \
+        gradsmith::cuda::math, config, are_chunks, is_volume>(                               \
         arguments, y, filter, x, accumulate);                                                \
   }
 // NOLINTEND(bugprone-macro-parentheses)
-#define GRADSMITH_FEW_CHANNELS_OF_PLANES(name, math, copies, are_chunks, form) \
-  GRADSMITH_FEW_CHANNELS_DATA(data, name, math, copies, are_chunks, form, false)
-#define GRADSMITH_FEW_CHANNELS_OF_VOLUMES(name, math, copies, are_chunks, form) \
-  GRADSMITH_FEW_CHANNELS_DATA(volumes, name, math, copies, are_chunks, form, true)
+#define GRADSMITH_FEW_CHANNELS_OF_PLANES(name, math, copies, are_chunks, config) \
+  GRADSMITH_FEW_CHANNELS_DATA(data, name, math, copies, are_chunks, config, false)
+#define GRADSMITH_FEW_CHANNELS_OF_VOLUMES(name, math, copies, are_chunks, config) \
+  GRADSMITH_FEW_CHANNELS_DATA(volumes, name, math, copies, are_chunks, config, true)
 
 GRADSMITH_FEW_CHANNELS_FORMS(GRADSMITH_FEW_CHANNELS_OF_PLANES)
 GRADSMITH_FEW_CHANNELS_FORMS(GRADSMITH_FEW_CHANNELS_OF_VOLUMES)

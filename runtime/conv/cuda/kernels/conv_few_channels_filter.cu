@@ -30,10 +30,10 @@ struct Work {
   }
 };
 
-/// What a form comes to.
-template <int kForm, bool kAreChunks>
+/// What a configuration comes to.
+template <int kConfig, bool kAreChunks>
 struct Filter {
-  static constexpr KernelForm kShape = kFormAt[kForm];
+  static constexpr KernelConfig kShape = kConfigAt[kConfig];
   static constexpr int kSixteens = SixteensOf(kShape);
   static constexpr int kEights = EightsOfWarp(kShape);
   /// Warps share the eights.
@@ -49,10 +49,10 @@ struct Filter {
 };
 
 /// A tile of y, and behind it that of x.
-template <int kForm, bool kAreChunks>
+template <int kConfig, bool kAreChunks>
 struct Tiles {
-  using Y = typename Filter<kForm, kAreChunks>::TileOfY;
-  using X = typename Filter<kForm, kAreChunks>::TileOfX;
+  using Y = typename Filter<kConfig, kAreChunks>::TileOfY;
+  using X = typename Filter<kConfig, kAreChunks>::TileOfX;
   static constexpr int kBytes = Y::kBytes + X::kBytes;
 
   /// Calls `use` with every so-many-th row from one on.
@@ -119,7 +119,7 @@ class Works {
 };
 
 /// A warp's sums of dW.
-template <typename Math, int kForm, bool kAreChunks>
+template <typename Math, int kConfig, bool kAreChunks>
 class FilterGradient {
  public:
   __device__ explicit FilterGradient(const Arguments& p) : p_(p) {
@@ -179,7 +179,7 @@ class FilterGradient {
   }
 
  private:
-  using Memory = Filter<kForm, kAreChunks>;
+  using Memory = Filter<kConfig, kAreChunks>;
   using TileOfY = typename Memory::TileOfY;
   using TileOfX = typename Memory::TileOfX;
   static constexpr int kEights = Memory::kEights;
@@ -257,7 +257,7 @@ Store(const Arguments& p, const float* from, float* partial, float* partial_chan
   }
 }
 
-template <typename Math, int kForm, bool kAreChunks>
+template <typename Math, int kConfig, bool kAreChunks>
 __device__ __forceinline__ void ComputeFilter(
     const Arguments& p,
     const void* x,
@@ -265,11 +265,11 @@ __device__ __forceinline__ void ComputeFilter(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  using Memory = Filter<kForm, kAreChunks>;
-  using KernelForm = Tiles<kForm, kAreChunks>;
-  static_assert(Memory::kBytesOfSums <= 2 * KernelForm::kBytes);
+  using Memory = Filter<kConfig, kAreChunks>;
+  using BothTiles = Tiles<kConfig, kAreChunks>;
+  static_assert(Memory::kBytesOfSums <= 2 * BothTiles::kBytes);
   const Works works(p, x, y);
-  const Pipeline<KernelForm, Works, kAreChunks, Memory::kThreads, Memory::kCopyWarps> pipeline(
+  const Pipeline<BothTiles, Works, kAreChunks, Memory::kThreads, Memory::kCopyWarps> pipeline(
       p, works, reinterpret_cast<unsigned char*>(shared));
   float* channels = works.HasAll() ? partial_channels : nullptr;
   auto* sums_of_block = reinterpret_cast<float*>(shared);
@@ -278,14 +278,14 @@ __device__ __forceinline__ void ComputeFilter(
     pipeline.CopyEach();
     cuda::TakeTurns<Memory::kThreads>(Memory::kTurns, [](int /*turn*/) {});
   } else {
-    FilterGradient<Math, kForm, kAreChunks> sums(p);
+    FilterGradient<Math, kConfig, kAreChunks> sums(p);
     if (channels != nullptr && sums.HasChannels()) {
       pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
-        sums.template Add<true>(tiles, tiles + KernelForm::Y::kBytes);
+        sums.template Add<true>(tiles, tiles + BothTiles::Y::kBytes);
       });
     } else {
       pipeline.UseEach([&](const Work& /*work*/, unsigned tiles) {
-        sums.template Add<false>(tiles, tiles + KernelForm::Y::kBytes);
+        sums.template Add<false>(tiles, tiles + BothTiles::Y::kBytes);
       });
     }
     cuda::TakeTurns<Memory::kThreads>(Memory::kTurns, [&](int turn) {
@@ -301,16 +301,16 @@ __device__ __forceinline__ void ComputeFilter(
 }  // namespace gradsmith::conv::few_channels
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, form)                       \
-  extern "C" __global__ void __launch_bounds__(                                            \
-      gradsmith::conv::few_channels::FilterThreadsOf(                                      \
-          gradsmith::conv::few_channels::kFormAt[form]),                                   \
-      1)                                                                                   \
-      gradsmith_few_channels_filter_##copies##_##form##_##name(                            \
-          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,      \
-          const void* x, const void* y, float* partial, float* partial_channels) {         \
-    gradsmith::conv::few_channels::ComputeFilter<gradsmith::cuda::math, form, are_chunks>( \
-        arguments, x, y, partial, partial_channels);                                       \
+#define GRADSMITH_FEW_CHANNELS(name, math, copies, are_chunks, config)                       \
+  extern "C" __global__ void __launch_bounds__(                                              \
+      gradsmith::conv::few_channels::FilterThreadsOf(                                        \
+          gradsmith::conv::few_channels::kConfigAt[config]),                                 \
+      1)                                                                                     \
+      gradsmith_few_channels_filter_##copies##_##config##_##name(                            \
+          const __grid_constant__ gradsmith::conv::few_channels::Arguments arguments,        \
+          const void* x, const void* y, float* partial, float* partial_channels) {           \
+    gradsmith::conv::few_channels::ComputeFilter<gradsmith::cuda::math, config, are_chunks>( \
+        arguments, x, y, partial, partial_channels);                                         \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -461,6 +461,26 @@ class Slice {
   float channel_sums_[4] = {};
 };
 
+/// Begins to copy the bands of dY and, unless the place leads to a strip, of x that are for a place.
+template <typename T>
+__device__ __forceinline__ void CopyBands(
+    const Copies<T>& copies,
+    const Place& place,
+    const T* x,
+    const T* y,
+    int columns_of_x,
+    unsigned to_x,
+    unsigned to_y) {
+  const int column = place.strip * columns_of_x;
+  const int row = place.band * kBand;
+  copies.Begin(
+      y, place.image, row - 1 + (place.leads ? 0 : kBand), column - 1, columns_of_x + kTaps - 1,
+      to_y);
+  if (!place.leads) {
+    copies.Begin(x, place.image, row, column, columns_of_x, to_x);
+  }
+}
+
 template <typename Math, bool kIsNarrow>
 __device__ __forceinline__ void ComputeGradients(
     const Arguments& p,
@@ -483,18 +503,8 @@ __device__ __forceinline__ void ComputeGradients(
   unsigned before = bands_of_y + 2 * bytes_of_y;
   unsigned to_y = bands_of_y;
   unsigned to_x = bands_of_x;
-  const auto load = [&](const Place& place) {
-    const int column = place.strip * columns_of_x;
-    const int row = place.band * kBand;
-    copies.Begin(
-        y, place.image, row - 1 + (place.leads ? 0 : kBand), column - 1, columns_of_x + kTaps - 1,
-        to_y);
-    if (!place.leads) {
-      copies.Begin(x, place.image, row, column, columns_of_x, to_x);
-    }
-  };
   Walk walk(p, static_cast<int>(blockIdx.y), static_cast<int>(gridDim.y));
-  load(walk.place());
+  CopyBands(copies, walk.place(), x, y, columns_of_x, to_x, to_y);
   cuda::EndOfCopies();
   const int warps_channel = channel + static_cast<int>(threadIdx.x) / 32 * kSlice;
   const bool works = warps_channel < p.channels;
@@ -510,7 +520,7 @@ __device__ __forceinline__ void ComputeGradients(
     // The copies of all threads are there, and what the next ones replace has been read.
     cuda::SynchronizeBlock<kThreads>();
     if (!walk.is_done()) {
-      load(walk.place());
+      CopyBands(copies, walk.place(), x, y, columns_of_x, to_x, to_y);
     }
     cuda::EndOfCopies();
     if (!place.leads && works) {

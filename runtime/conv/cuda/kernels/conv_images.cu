@@ -19,9 +19,10 @@ using cuda::Half;
 using cuda::LoadMatrices;
 
 /// The warps that multiply for dW copy rows of dY, the others those of x.
-template <int kForm>
+template <int kConfig>
 using Room =
-    RoomOf<kStep, kFormAt[kForm].channels, kFormAt[kForm].window, kRows, kPairs, kThreads / 2>;
+    RoomOf<kStep, kConfigAt[kConfig].channels, kConfigAt[kConfig].window, kRows, kPairs,
+           kThreads / 2>;
 
 /// Calls `use` with each of a block's works, and with the first row of each of its steps.
 template <typename Use>
@@ -61,9 +62,9 @@ __device__ __forceinline__ T FilterAt(
 
 /// Stores the filter in the order in which lanes take it: for each position of the window and 16
 /// channels, each lane's terms of both rows of pixels.
-template <int kForm, typename T>
+template <int kConfig, typename T>
 __device__ __forceinline__ void StoreFilter(const Arguments& p, const T* filter, uint4* memory) {
-  using Memory = Room<kForm>;
+  using Memory = Room<kConfig>;
   constexpr int kCount = Memory::kWindow * Memory::kWindow * Memory::kBlocks * 32;
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < kCount; i += kThreads) {
@@ -83,7 +84,7 @@ __device__ __forceinline__ void StoreFilter(const Arguments& p, const T* filter,
 
 /// A warp's tile of dX: of 16 positions in a step's rows, 2 by 2 pixels. Where strips are narrow
 /// warps share the rows.
-template <typename Math, int kForm>
+template <typename Math, int kConfig>
 class DataGradient {
  public:
   using T = typename Math::T;
@@ -101,7 +102,7 @@ class DataGradient {
     first_row_ = warp / across * rows_;
   }
 
-  __device__ __forceinline__ void Write(const Work& work, int row, const Rows<Room<kForm>, T>& rows)
+  __device__ __forceinline__ void Write(const Work& work, int row, const Rows<Room<kConfig>, T>& rows)
       const {
     if (first_ >= work.columns) {
       return;
@@ -116,10 +117,10 @@ class DataGradient {
   }
 
  private:
-  using Memory = Room<kForm>;
+  using Memory = Room<kConfig>;
 
   template <int kCount>
-  __device__ __forceinline__ void WriteRows(const Work& work, int row, const Rows<Room<kForm>, T>& rows)
+  __device__ __forceinline__ void WriteRows(const Work& work, int row, const Rows<Room<kConfig>, T>& rows)
       const {
     float sums[kCount][kStep][4] = {};
     unsigned memory[kCount + Memory::kWindow - 1];
@@ -220,66 +221,42 @@ class DataGradient {
   int rows_;
 };
 
-template <typename Math, int kForm>
-__device__ __forceinline__ void ComputeGradients(
-    const Arguments& p,
-    const typename Math::T* x,
-    const typename Math::T* filter,
-    const typename Math::T* y,
-    typename Math::T* x_gradient,
-    bool accumulate,
-    float* partial,
-    float* partial_channels) {
-  GRADSMITH_DYNAMIC_SHARED(shared);
-  using Memory = Room<kForm>;
-  auto* memory = reinterpret_cast<unsigned char*>(shared);
-  auto* filter_memory = reinterpret_cast<uint4*>(memory + Memory::kBytesOfRows);
-  static_assert(Memory::kChannels * kMostTaps * Memory::kSums * sizeof(float) <=
-      Memory::kBytesOfRows);
-  Rows<Memory, typename Math::T> rows(p, y, cuda::SharedAddress(shared));
-  Pixels<Memory, typename Math::T> pixels(p, x, memory + Memory::kBytesOfRows + Memory::kBytesOfFilter);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  // What the first work begins with is on its way while the filter is stored.
-  const Work first = WorkOf(p, static_cast<int>(blockIdx.x));
-  Prefetch<kStep>(p, x, y, first);
-  if (warp < kWarps) {
-    pixels.FetchFirst(first);
-  } else {
-    rows.CopyFirst(first);
-  }
+/// What the warps of dX do: they store the pixels of the next step, which the others multiply as
+/// well, between a step's products.
+template <typename Data, typename Rows, typename Pixels>
+__device__ __forceinline__ void WriteDataGradient(
+    const Arguments& p, const Data& data, Rows& rows, Pixels& pixels) {
   bool has_begun = true;
-  StoreFilter<kForm>(p, filter, filter_memory);
-  if (warp < kWarps) {
-    const DataGradient<Math, kForm> data(p, warp, filter_memory, x_gradient, accumulate);
-    ForEachStep(p, [&](const Work& work, int row) {
-      if (row == work.first_row) {
-        rows.Open();
-        pixels.Open();
-        if (!has_begun) {
-          pixels.FetchFirst(work);
-        }
-        has_begun = false;
-        pixels.LoadFirst(work);
+  ForEachStep(p, [&](const Work& work, int row) {
+    if (row == work.first_row) {
+      rows.Open();
+      pixels.Open();
+      if (!has_begun) {
+        pixels.FetchFirst(work);
       }
-      cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
-      const bool has_next = row + kRows < work.end_row;
-      if (has_next) {
-        pixels.FetchNext(work, row);
-      }
-      data.Write(work, row, rows);
-      cuda::SynchronizeBlock<kThreads>();  // the oldest rows of x have been read
-      if (has_next) {
-        pixels.Store();
-      }
-      rows.Advance();
-      pixels.Advance();
-    });
-    cuda::TakeTurns<kThreads>(p.turns, [](int /*turn*/) {});
-    StoreSums<Memory, kThreads>(
-        p, reinterpret_cast<const float*>(memory), 0, p.y_channels, partial, partial_channels);
-    return;
-  }
-  FilterGradient<Math, Memory> sums(p, warp - kWarps);
+      has_begun = false;
+      pixels.LoadFirst(work);
+    }
+    cuda::SynchronizeBlock<kThreads>();  // what all threads copied is there
+    const bool has_next = row + kRows < work.end_row;
+    if (has_next) {
+      pixels.FetchNext(work, row);
+    }
+    data.Write(work, row, rows);
+    cuda::SynchronizeBlock<kThreads>();  // the oldest rows of x have been read
+    if (has_next) {
+      pixels.Store();
+    }
+    rows.Advance();
+    pixels.Advance();
+  });
+}
+
+/// What the warps of dW do: they copy the rows of dY of the next step while they multiply.
+template <typename Sums, typename Rows, typename Pixels>
+__device__ __forceinline__ void SumFilterGradient(
+    const Arguments& p, Sums& sums, Rows& rows, Pixels& pixels) {
+  bool has_begun = true;
   ForEachStep(p, [&](const Work& work, int row) {
     if (row == work.first_row) {
       rows.Open();
@@ -299,6 +276,46 @@ __device__ __forceinline__ void ComputeGradients(
     rows.Advance();
     pixels.Advance();
   });
+}
+
+template <typename Math, int kConfig>
+__device__ __forceinline__ void ComputeGradients(
+    const Arguments& p,
+    const typename Math::T* x,
+    const typename Math::T* filter,
+    const typename Math::T* y,
+    typename Math::T* x_gradient,
+    bool accumulate,
+    float* partial,
+    float* partial_channels) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using Memory = Room<kConfig>;
+  auto* memory = reinterpret_cast<unsigned char*>(shared);
+  auto* filter_memory = reinterpret_cast<uint4*>(memory + Memory::kBytesOfRows);
+  static_assert(Memory::kChannels * kMostTaps * Memory::kSums * sizeof(float) <=
+      Memory::kBytesOfRows);
+  Rows<Memory, typename Math::T> rows(p, y, cuda::SharedAddress(shared));
+  Pixels<Memory, typename Math::T> pixels(p, x, memory + Memory::kBytesOfRows + Memory::kBytesOfFilter);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  // What the first work begins with is on its way while the filter is stored.
+  const Work first = WorkOf(p, static_cast<int>(blockIdx.x));
+  Prefetch<kStep>(p, x, y, first);
+  if (warp < kWarps) {
+    pixels.FetchFirst(first);
+  } else {
+    rows.CopyFirst(first);
+  }
+  StoreFilter<kConfig>(p, filter, filter_memory);
+  if (warp < kWarps) {
+    const DataGradient<Math, kConfig> data(p, warp, filter_memory, x_gradient, accumulate);
+    WriteDataGradient(p, data, rows, pixels);
+    cuda::TakeTurns<kThreads>(p.turns, [](int /*turn*/) {});
+    StoreSums<Memory, kThreads>(
+        p, reinterpret_cast<const float*>(memory), 0, p.y_channels, partial, partial_channels);
+    return;
+  }
+  FilterGradient<Math, Memory> sums(p, warp - kWarps);
+  SumFilterGradient(p, sums, rows, pixels);
   cuda::TakeTurns<kThreads>(p.turns, [&](int turn) {
     if (sums.turn() == turn) {
       sums.Leave(reinterpret_cast<float2*>(memory), turn > 0);  // rows have been read
@@ -312,14 +329,14 @@ __device__ __forceinline__ void ComputeGradients(
 }  // namespace gradsmith::conv::images
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_IMAGES(name, math, form)                                           \
+#define GRADSMITH_IMAGES(name, math, config)                                         \
   extern "C" __global__ void __launch_bounds__(gradsmith::conv::images::kThreads, 1) \
-      gradsmith_images_##form##_##name(                                              \
+      gradsmith_images_##config##_##name(                                            \
           const __grid_constant__ gradsmith::conv::images::Arguments arguments,      \
           const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* filter, \
           const gradsmith::cuda::math::T* y, gradsmith::cuda::math::T* x_gradient,   \
           bool accumulate, float* partial, float* partial_channels) {                \
-    gradsmith::conv::images::ComputeGradients<gradsmith::cuda::math, form>(          \
+    gradsmith::conv::images::ComputeGradients<gradsmith::cuda::math, config>(        \
         arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels); \
   }
 #define GRADSMITH_IMAGES_FORMS(name, math) \

@@ -15,10 +15,10 @@ namespace {
 using cuda::Bfloat16;
 using cuda::Half;
 
-template <int kForm>
+template <int kConfig>
 using FilterRoom = RoomOf<
-    kFilterFormAt[kForm].step, kFilterFormAt[kForm].channels, 1, kFilterRows,
-    kFilterFormAt[kForm].pairs, kFilterThreads>;
+    kFilterConfigAt[kConfig].step, kFilterConfigAt[kConfig].channels, 1, kFilterRows,
+    kFilterConfigAt[kConfig].pairs, kFilterThreads>;
 
 /// Where a block is: a step of a work.
 struct Step {
@@ -37,7 +37,7 @@ __device__ __forceinline__ Step FirstStepOf(const Arguments& p, int number) {
   return {number, work, work.first_row};
 }
 
-template <typename Math, int kForm>
+template <typename Math, int kConfig>
 __device__ __forceinline__ void ComputeFilterGradient(
     const Arguments& p,
     const typename Math::T* x,
@@ -45,7 +45,7 @@ __device__ __forceinline__ void ComputeFilterGradient(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  using Memory = FilterRoom<kForm>;
+  using Memory = FilterRoom<kConfig>;
   static_assert(
       Memory::kChannels * kMostTaps * Memory::kSums * sizeof(float) <= Memory::kBytesOfRows);
   auto* memory = reinterpret_cast<unsigned char*>(shared);
@@ -101,16 +101,16 @@ __device__ __forceinline__ void ComputeFilterGradient(
 }  // namespace gradsmith::conv::images
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_IMAGES_FILTER(name, math, form)                                    \
-  extern "C" __global__ void __launch_bounds__(                                      \
-      gradsmith::conv::images::kFilterThreads,                                       \
-      gradsmith::conv::images::kFilterFormAt[form].blocks)                           \
-      gradsmith_images_filter_##form##_##name(                                       \
-          const __grid_constant__ gradsmith::conv::images::Arguments arguments,      \
-          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* y,      \
-          float* partial, float* partial_channels) {                                 \
-    gradsmith::conv::images::ComputeFilterGradient<gradsmith::cuda::math, form>(     \
-        arguments, x, y, partial, partial_channels);                                 \
+#define GRADSMITH_IMAGES_FILTER(name, math, config)                                \
+  extern "C" __global__ void __launch_bounds__(                                    \
+      gradsmith::conv::images::kFilterThreads,                                     \
+      gradsmith::conv::images::kFilterConfigAt[config].blocks)                     \
+      gradsmith_images_filter_##config##_##name(                                   \
+          const __grid_constant__ gradsmith::conv::images::Arguments arguments,    \
+          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* y,    \
+          float* partial, float* partial_channels) {                               \
+    gradsmith::conv::images::ComputeFilterGradient<gradsmith::cuda::math, config>( \
+        arguments, x, y, partial, partial_channels);                               \
   }
 #define GRADSMITH_IMAGES_FILTER_FORMS(name, math) \
   GRADSMITH_IMAGES_FILTER(name, math, 0)          \

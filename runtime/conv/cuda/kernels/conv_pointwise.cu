@@ -24,10 +24,10 @@ using cuda::LoadTransposed;
 template <int kChannels>
 constexpr int kPitchFor = PitchOf(kChannels);
 
-/// What a form comes to.
-template <int kForm>
+/// What a configuration comes to.
+template <int kConfig>
 struct Room {
-  static constexpr KernelForm kShape = kFormAt[kForm];
+  static constexpr KernelConfig kShape = kConfigAt[kConfig];
   static constexpr int kPitchOfY = kPitchFor<kShape.y_channels>;
   static constexpr int kPitchOfX = kPitchFor<kShape.x_channels>;
   static constexpr int kBytesOfY = kPositions * kPitchOfY;
@@ -62,7 +62,7 @@ LoadPanel(const T* from, int channels, std::int64_t first, std::int64_t end, uns
 }
 
 /// A tile of dX: 32 positions for each pair of warps, of which each has half the columns of a pass.
-template <typename Math, int kForm>
+template <typename Math, int kConfig>
 class DataGradient {
  public:
   using T = typename Math::T;
@@ -84,8 +84,8 @@ class DataGradient {
   }
 
  private:
-  using Memory = Room<kForm>;
-  static constexpr KernelForm kRoom = Memory::kShape;
+  using Memory = Room<kConfig>;
+  static constexpr KernelConfig kRoom = Memory::kShape;
   static constexpr int kRows = 32;
   static constexpr int kColumns = kRoom.x_channels < 128 ? kRoom.x_channels / 2 : 64;
   static constexpr int kBlocks = kColumns / 8;
@@ -167,7 +167,7 @@ class DataGradient {
 };
 
 /// A warp's sums of dW, and of dY's channels: as products with ones.
-template <typename Math, int kForm>
+template <typename Math, int kConfig>
 class FilterGradient {
  public:
   __device__ FilterGradient(const Arguments& p, int warp) : p_(p) {
@@ -246,8 +246,8 @@ class FilterGradient {
   }
 
  private:
-  using Memory = Room<kForm>;
-  static constexpr KernelForm kRoom = Memory::kShape;
+  using Memory = Room<kConfig>;
+  static constexpr KernelConfig kRoom = Memory::kShape;
   static constexpr int kRows = kRoom.y_channels / (kWarps / kRoom.warps_of_x);
   static constexpr int kColumns = ColumnsOfWarp(kRoom);
   static constexpr int kRowBlocks = kRows / 16;
@@ -261,7 +261,7 @@ class FilterGradient {
   float channel_sums_[kRowBlocks][4] = {};
 };
 
-template <typename Math, int kForm>
+template <typename Math, int kConfig>
 __device__ __forceinline__ void ComputeGradients(
     const Arguments& p,
     const typename Math::T* x,
@@ -272,8 +272,8 @@ __device__ __forceinline__ void ComputeGradients(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  using Memory = Room<kForm>;
-  constexpr KernelForm kRoom = Memory::kShape;
+  using Memory = Room<kConfig>;
+  constexpr KernelConfig kRoom = Memory::kShape;
   const unsigned stages = cuda::SharedAddress(shared);
   const unsigned filter_panel = stages + kStages * Memory::kBytesOfStage;
   const std::int64_t step = std::int64_t{kPositions} * static_cast<int>(gridDim.x);
@@ -303,12 +303,12 @@ __device__ __forceinline__ void ComputeGradients(
     }
   };
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const DataGradient<Math, kForm> data(p, warp % kWarps, filter_panel, x_gradient, accumulate);
+  const DataGradient<Math, kConfig> data(p, warp % kWarps, filter_panel, x_gradient, accumulate);
   if (kRoom.is_apart && warp < kWarps) {
     for_each_tile([&](unsigned panel) { data.Write(panel, first); });
     return;
   }
-  FilterGradient<Math, kForm> sums(p, warp % kWarps);
+  FilterGradient<Math, kConfig> sums(p, warp % kWarps);
   for_each_tile([&](unsigned panel) {
     if (!kRoom.is_apart) {
       data.Write(panel, first);
@@ -326,19 +326,19 @@ __device__ __forceinline__ void ComputeGradients(
 }  // namespace gradsmith::conv::pointwise
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_POINTWISE(name, math, form)                                                    \
-  extern "C" __global__ void __launch_bounds__(                                                  \
-      gradsmith::conv::pointwise::ThreadsOf(gradsmith::conv::pointwise::kFormAt[form]),          \
-      gradsmith::conv::pointwise::kFormAt[form].blocks)                                          \
-      gradsmith_pointwise_##form##_##name(                                                       \
-          const __grid_constant__ gradsmith::conv::pointwise::Arguments arguments,               \
-          const gradsmith::conv::pointwise::math::T* x,                                          \
-          const gradsmith::conv::pointwise::math::T* filter,                                     \
-          const gradsmith::conv::pointwise::math::T* y,                                          \
-          gradsmith::conv::pointwise::math::T* x_gradient, bool accumulate, float* partial,      \
-          float* partial_channels) {                                                             \
-    gradsmith::conv::pointwise::ComputeGradients<gradsmith::conv::pointwise::math, form>(        \
-        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels);             \
+#define GRADSMITH_POINTWISE(name, math, config)                                             \
+  extern "C" __global__ void __launch_bounds__(                                             \
+      gradsmith::conv::pointwise::ThreadsOf(gradsmith::conv::pointwise::kConfigAt[config]), \
+      gradsmith::conv::pointwise::kConfigAt[config].blocks)                                 \
+      gradsmith_pointwise_##config##_##name(                                                \
+          const __grid_constant__ gradsmith::conv::pointwise::Arguments arguments,          \
+          const gradsmith::conv::pointwise::math::T* x,                                     \
+          const gradsmith::conv::pointwise::math::T* filter,                                \
+          const gradsmith::conv::pointwise::math::T* y,                                     \
+          gradsmith::conv::pointwise::math::T* x_gradient, bool accumulate, float* partial, \
+          float* partial_channels) {                                                        \
+    gradsmith::conv::pointwise::ComputeGradients<gradsmith::conv::pointwise::math, config>( \
+        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels);        \
   }
 #define GRADSMITH_POINTWISE_FORMS(name, math) \
   GRADSMITH_POINTWISE(name, math, 0)          \

@@ -112,6 +112,38 @@ class LineLoader {
   int channel_ = 0;
 };
 
+/// Adds the products of so many stages, which load_next copies ahead of them: of a tap each, whose
+/// elements of the source lie in the panel of its line.
+template <typename Total, typename T, typename LoadNext>
+__device__ __forceinline__ void AddLines(
+    const CorrelateArguments& p,
+    const Part& part,
+    int stages,
+    const T* panels,
+    const T* filters,
+    const LoadNext& load_next,
+    Total& sums) {
+  using RowPanel = typename Total::RowPanel;
+  constexpr int kStages = Total::kShape.stages;
+  int of_line = 0;
+  int panel = 0;
+  int left = p.depth;
+  for (int stage = 0; stage < stages; ++stage) {
+    cuda::WaitForCopies<kStages - 2>();
+    __syncthreads();  // the copies of all threads are there, and the oldest stage has been read
+    const int moved = p.taps[part.first_tap + of_line].offset[kSpatialRank - 1] - p.line_offset;
+    sums.Add(
+        panels + panel * RowPanel::kElements + moved * RowPanel::kStride,
+        filters + stage % kStages * Total::ColumnPanel::kElements, left, load_next);
+    if (++of_line == p.line_taps) {
+      of_line = 0;
+      panel = 1 - panel;
+      left -= RowPanel::kDepth;
+      left = left > 0 ? left : p.depth;
+    }
+  }
+}
+
 template <Math kMath, int kTile, bool kBackward>
 __device__ __forceinline__ void CorrelateLines(
     const CorrelateArguments& p,
@@ -160,23 +192,7 @@ __device__ __forceinline__ void CorrelateLines(
   for (int i = 0; i < kStages - 1; ++i) {
     load_next();
   }
-  int of_line = 0;
-  int panel = 0;
-  int left = p.depth;
-  for (int stage = 0; stage < count; ++stage) {
-    cuda::WaitForCopies<kStages - 2>();
-    __syncthreads();  // the copies of all threads are there, and the oldest stage has been read
-    const int moved = p.taps[part.first_tap + of_line].offset[kSpatialRank - 1] - p.line_offset;
-    sums.Add(
-        panels + panel * RowPanel::kElements + moved * RowPanel::kStride,
-        filters + stage % kStages * ColumnPanel::kElements, left, load_next);
-    if (++of_line == p.line_taps) {
-      of_line = 0;
-      panel = 1 - panel;
-      left -= RowPanel::kDepth;
-      left = left > 0 ? left : p.depth;
-    }
-  }
+  AddLines(p, part, count, panels, filters, load_next, sums);
   StoreTile(p, part, sums, first_row, first_column, result, accumulate);
 }
 

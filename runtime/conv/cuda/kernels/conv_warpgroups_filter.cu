@@ -16,19 +16,19 @@
 namespace gradsmith::conv::warpgroups {
 namespace {
 
-template <int kForm>
+template <int kConfig>
 struct Block {
-  static constexpr int kRows = kFormAt[kForm].rows;
-  static constexpr int kColumns = kFormAt[kForm].columns;
-  static constexpr int kYChannels = kFormAt[kForm].y_channels;
-  static constexpr int kTaps = TapsOf(kFormAt[kForm]);
-  static constexpr int kThreads = ThreadsOf(kFormAt[kForm]);
-  static constexpr int kConsumerRegisters = ConsumerRegistersOf(kFormAt[kForm]);
-  static constexpr int kCopierRegisters = CopierRegistersOf(kFormAt[kForm]);
-  static constexpr int kTileBytesOfY = TileBytesOfY(kFormAt[kForm]);
-  static constexpr unsigned kSlabBytes = SlabBytesOf(kFormAt[kForm]);
-  static constexpr int kPitchOfSums = PitchOfSums(kFormAt[kForm]);
-  static constexpr int kSumsBytes = SumsBytes(kFormAt[kForm]);
+  static constexpr int kRows = kConfigAt[kConfig].rows;
+  static constexpr int kColumns = kConfigAt[kConfig].columns;
+  static constexpr int kYChannels = kConfigAt[kConfig].y_channels;
+  static constexpr int kTaps = TapsOf(kConfigAt[kConfig]);
+  static constexpr int kThreads = ThreadsOf(kConfigAt[kConfig]);
+  static constexpr int kConsumerRegisters = ConsumerRegistersOf(kConfigAt[kConfig]);
+  static constexpr int kCopierRegisters = CopierRegistersOf(kConfigAt[kConfig]);
+  static constexpr int kTileBytesOfY = TileBytesOfY(kConfigAt[kConfig]);
+  static constexpr unsigned kSlabBytes = SlabBytesOf(kConfigAt[kConfig]);
+  static constexpr int kPitchOfSums = PitchOfSums(kConfigAt[kConfig]);
+  static constexpr int kSumsBytes = SumsBytes(kConfigAt[kConfig]);
 };
 
 /// Goes through a block's steps: works, and in each of them tiles from the top down.
@@ -90,9 +90,9 @@ struct Share {
   bool has_sums;
 };
 
-template <int kForm>
+template <int kConfig>
 __device__ __forceinline__ Share ShareOf(const Arguments& p) {
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   Share share;
   const auto tile = static_cast<int>(blockIdx.y);
   const auto group = static_cast<int>(blockIdx.z);
@@ -125,7 +125,7 @@ struct Pixel {
 };
 
 /// Copies tiles of x: those who multiply do, each the same four channels of some pixels.
-template <int kForm>
+template <int kConfig>
 class CopierOfX {
  public:
   __device__ __forceinline__
@@ -139,7 +139,7 @@ class CopierOfX {
     top_ = share.down.q * p.step_down + share.down.phase;
     left_ = share.right.q * p.step_right + share.right.phase;
     x_ = x + share.x_channel + first;
-    to_ = memory + kRing * Block<kForm>::kTileBytesOfY + first_pixel * kXPixelBytes + first * 4;
+    to_ = memory + kRing * Block<kConfig>::kTileBytesOfY + first_pixel * kXPixelBytes + first * 4;
     const int image_row = p.image_width + p.margin;
 #pragma unroll
     for (int i = 0; i < kMine; ++i) {
@@ -172,7 +172,7 @@ class CopierOfX {
 
  private:
   static constexpr int kVectors = kXChannels / kVector;
-  static constexpr int kStep = Block<kForm>::kColumns * kWarpgroup / kVectors;
+  static constexpr int kStep = Block<kConfig>::kColumns * kWarpgroup / kVectors;
   static constexpr int kMine = (kMostXPixels + kStep - 1) / kStep;
 
   const Arguments& p_;
@@ -186,7 +186,7 @@ class CopierOfX {
 };
 
 /// Copies tiles of y, and turns them: a warp has eight pixels.
-template <int kForm>
+template <int kConfig>
 class CopierOfY {
  public:
   __device__ __forceinline__
@@ -276,7 +276,7 @@ class CopierOfY {
   }
 
  private:
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   static constexpr int kChunkBytes = kVector * 4;
   static constexpr int kSlabRow = kDepth * 4;
   static constexpr int kPixelBytes = B::kYChannels * 4;
@@ -298,7 +298,7 @@ class CopierOfY {
 };
 
 /// A warpgroup's sums: those of the taps of a column.
-template <int kForm>
+template <int kConfig>
 class FilterGradient {
  public:
   __device__ __forceinline__
@@ -351,7 +351,7 @@ class FilterGradient {
   }
 
  private:
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   static constexpr int kSums = B::kYChannels / 2;
 
   __device__ __forceinline__ void Load(unsigned rows, int i, std::uint32_t (&to)[4]) const {
@@ -383,10 +383,10 @@ class FilterGradient {
 };
 
 /// Writes the block's sums to its slice of the filter's gradient, whose channels of x come last.
-template <int kForm>
+template <int kConfig>
 __device__ __forceinline__ void
 Store(const Arguments& p, const Share& share, const float* sums, float* partial) {
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   constexpr int kThreadsOfRow = kXChannels;
   constexpr int kRowsAtATime = B::kThreads / kThreadsOfRow;
   const int x_channel = static_cast<int>(threadIdx.x) % kThreadsOfRow;
@@ -413,10 +413,10 @@ Store(const Arguments& p, const Share& share, const float* sums, float* partial)
 }
 
 /// Adds up what the copying warps have of each channel of y.
-template <int kForm>
+template <int kConfig>
 __device__ __forceinline__ void
 StoreChannels(const Arguments& p, const Share& share, const float* sums, float* partial) {
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   const auto channel = static_cast<int>(threadIdx.x);
   if (channel < min(B::kYChannels, p.y_channels - share.y_channel)) {
     float sum = 0;
@@ -428,8 +428,8 @@ StoreChannels(const Arguments& p, const Share& share, const float* sums, float* 
 }
 
 /// Copies and turns each step's tile of y, ahead of those who multiply it.
-template <bool kSums, int kForm>
-__device__ __forceinline__ void CopyEach(CopierOfY<kForm>* y, Steps step) {
+template <bool kSums, int kConfig>
+__device__ __forceinline__ void CopyEach(CopierOfY<kConfig>* y, Steps step) {
   const int steps = step.count();
   for (int i = 0; i < steps + kAhead; ++i) {
     if (i < steps) {
@@ -442,15 +442,15 @@ __device__ __forceinline__ void CopyEach(CopierOfY<kForm>* y, Steps step) {
       if (arrived < steps) {
         y->template Turn<kSums>(arrived);
       }
-      cuda::SynchronizeBlock<Block<kForm>::kThreads>();
+      cuda::SynchronizeBlock<Block<kConfig>::kThreads>();
     }
   }
 }
 
 /// Multiplies each step's tiles, and copies those of x ahead.
-template <int kForm>
+template <int kConfig>
 __device__ __forceinline__ void
-UseEach(const CopierOfX<kForm>& x, FilterGradient<kForm>* gradient, Steps step) {
+UseEach(const CopierOfX<kConfig>& x, FilterGradient<kConfig>* gradient, Steps step) {
   const int steps = step.count();
   Steps ahead = step;
   for (int i = -kAhead; i < steps; ++i) {
@@ -466,12 +466,12 @@ UseEach(const CopierOfX<kForm>& x, FilterGradient<kForm>* gradient, Steps step) 
     cuda::EndOfCopies();
     if (i >= -1) {
       cuda::WaitForCopies<kAhead - 1>();
-      cuda::SynchronizeBlock<Block<kForm>::kThreads>();
+      cuda::SynchronizeBlock<Block<kConfig>::kThreads>();
     }
   }
 }
 
-template <int kForm>
+template <int kConfig>
 __device__ __forceinline__ void ComputeFilter(
     const Arguments& p,
     const float* x,
@@ -479,18 +479,18 @@ __device__ __forceinline__ void ComputeFilter(
     float* partial,
     float* partial_channels) {
   GRADSMITH_DYNAMIC_SHARED(shared);
-  using B = Block<kForm>;
+  using B = Block<kConfig>;
   const unsigned begin = cuda::SharedAddress(shared);
   const unsigned memory = (begin + kTileAlignment - 1) / kTileAlignment * kTileAlignment;
   auto* const sums = reinterpret_cast<float*>(
       reinterpret_cast<unsigned char*>(shared) + (memory - begin));
   float* const channel_sums = sums + B::kSumsBytes / 4;
-  const Share share = ShareOf<kForm>(p);
+  const Share share = ShareOf<kConfig>(p);
   const Steps steps(p, share.rows);
   const int warpgroup = cuda::SameInWarp(static_cast<int>(threadIdx.x) / kWarpgroup);
   if (warpgroup == B::kColumns) {
     cuda::LeaveRegisters<B::kCopierRegisters>();
-    CopierOfY<kForm> of_y(p, share, y, memory);
+    CopierOfY<kConfig> of_y(p, share, y, memory);
     of_y.ClearRing();
     cuda::SynchronizeBlock<B::kThreads>();  // it is clear
     if (share.has_sums && partial_channels != nullptr) {
@@ -502,8 +502,8 @@ __device__ __forceinline__ void ComputeFilter(
     of_y.Leave(channel_sums);
   } else {
     cuda::TakeRegisters<B::kConsumerRegisters>();
-    const CopierOfX<kForm> of_x(p, share, x, memory);
-    FilterGradient<kForm> gradient(p, share, warpgroup, memory);
+    const CopierOfX<kConfig> of_x(p, share, x, memory);
+    FilterGradient<kConfig> gradient(p, share, warpgroup, memory);
     cuda::SynchronizeBlock<B::kThreads>();
     UseEach(of_x, &gradient, steps);
     cuda::WaitForProducts<0>();
@@ -511,23 +511,23 @@ __device__ __forceinline__ void ComputeFilter(
     gradient.Leave(sums);
   }
   cuda::SynchronizeBlock<B::kThreads>();
-  Store<kForm>(p, share, sums, partial);
+  Store<kConfig>(p, share, sums, partial);
   if (share.has_sums && partial_channels != nullptr) {
-    StoreChannels<kForm>(p, share, channel_sums, partial_channels);
+    StoreChannels<kConfig>(p, share, channel_sums, partial_channels);
   }
 }
 
 }  // namespace
 }  // namespace gradsmith::conv::warpgroups
 
-#define GRADSMITH_WARPGROUPS(form)                                                             \
-  extern "C" __global__ void __launch_bounds__(                                                \
-      gradsmith::conv::warpgroups::ThreadsOf(gradsmith::conv::warpgroups::kFormAt[form]), 1)   \
-      gradsmith_warpgroups_filter_##form(                                                      \
-          const __grid_constant__ gradsmith::conv::warpgroups::Arguments arguments,            \
-          const float* x, const float* y, float* partial, float* partial_channels) {           \
-    gradsmith::conv::warpgroups::ComputeFilter<form>(arguments, x, y, partial,                 \
-                                                     partial_channels);                        \
+#define GRADSMITH_WARPGROUPS(config)                                                             \
+  extern "C" __global__ void __launch_bounds__(                                                  \
+      gradsmith::conv::warpgroups::ThreadsOf(gradsmith::conv::warpgroups::kConfigAt[config]), 1) \
+      gradsmith_warpgroups_filter_##config(                                                      \
+          const __grid_constant__ gradsmith::conv::warpgroups::Arguments arguments,              \
+          const float* x, const float* y, float* partial, float* partial_channels) {             \
+    gradsmith::conv::warpgroups::ComputeFilter<config>(arguments, x, y, partial,                 \
+                                                     partial_channels);                          \
   }
 
 GRADSMITH_WARPGROUPS(0)

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "conv/cuda/depthwise_form.h"
+#include "conv/cuda/depthwise_config.h"
 #include "cuda/kernels/element.cuh"
 
 /// Tiles of results of depthwise convolutions: what they meet, and elements as words.

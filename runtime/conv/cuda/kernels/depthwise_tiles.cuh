@@ -27,11 +27,11 @@ using TileGeometry = Geometry<
     TileOf({kSide, kStep, kSpreads}, kWork, sizeof(T)).columns>;
 
 /// A kernel's launch bounds.
-#define GRADSMITH_DEPTHWISE_TILES_BOUNDS(form, work)                                      \
+#define GRADSMITH_DEPTHWISE_TILES_BOUNDS(config, work)                                   \
   gradsmith::conv::depthwise_tiles::kPairs* gradsmith::conv::depthwise_tiles::MostTiles( \
-      form, gradsmith::conv::depthwise_tiles::work),                                     \
+      config, gradsmith::conv::depthwise_tiles::work),                                   \
       gradsmith::conv::depthwise_tiles::BlocksAtOnce(                                    \
-          form, gradsmith::conv::depthwise_tiles::work)
+          config, gradsmith::conv::depthwise_tiles::work)
 
 /// A thread's tile within its block, and its channels within the block's.
 struct Place {

@@ -338,17 +338,17 @@ class Pipeline {
 
 }  // namespace gradsmith::conv::few_channels
 
-// Each form of a kernel: kernel(name of the type, its math, name of the copies, whether channels
-// fill chunks, form).
-#define GRADSMITH_FEW_CHANNELS_FORM(kernel, form)                            \
-  kernel(f16, Half, chunks, true, form) kernel(f16, Half, rows, false, form) \
-      kernel(bf16, Bfloat16, chunks, true, form) kernel(bf16, Bfloat16, rows, false, form)
+// Each configuration of a kernel: kernel(name of the type, its math, name of the copies, whether
+// channels fill chunks, configuration).
+#define GRADSMITH_FEW_CHANNELS_CONFIG(kernel, config)                            \
+  kernel(f16, Half, chunks, true, config) kernel(f16, Half, rows, false, config) \
+      kernel(bf16, Bfloat16, chunks, true, config) kernel(bf16, Bfloat16, rows, false, config)
 #define GRADSMITH_FEW_CHANNELS_FORMS(kernel) \
-  GRADSMITH_FEW_CHANNELS_FORM(kernel, 0)     \
-  GRADSMITH_FEW_CHANNELS_FORM(kernel, 1)     \
-  GRADSMITH_FEW_CHANNELS_FORM(kernel, 2)     \
-  GRADSMITH_FEW_CHANNELS_FORM(kernel, 3)     \
-  GRADSMITH_FEW_CHANNELS_FORM(kernel, 4)
-static_assert(gradsmith::conv::few_channels::kForms == 5, "each form has kernels");
+  GRADSMITH_FEW_CHANNELS_CONFIG(kernel, 0)     \
+  GRADSMITH_FEW_CHANNELS_CONFIG(kernel, 1)     \
+  GRADSMITH_FEW_CHANNELS_CONFIG(kernel, 2)     \
+  GRADSMITH_FEW_CHANNELS_CONFIG(kernel, 3)     \
+  GRADSMITH_FEW_CHANNELS_CONFIG(kernel, 4)
+static_assert(gradsmith::conv::few_channels::kConfigs == 5, "each config has kernels");
 
 #endif  // GRADSMITH_CONV_CUDA_KERNELS_FEW_CHANNELS_CUH_

@@ -21,17 +21,17 @@ using cuda::IsWithin;
 using cuda::Lane;
 using cuda::LoadTransposed;
 
-/// What a form comes to, by such steps, for products with so many pairs of taps and with so many
-/// threads that copy rows of dY, and as many that copy those of x.
+/// What a configuration comes to, by such steps, for products with so many pairs of taps and with
+/// so many threads that copy rows of dY, and as many that copy those of x.
 template <
-    int kSteps, int kChannelsOfForm, int kWindowOfForm, int kRowsOfForm, int kPairsOfTaps,
+    int kSteps, int kChannelsOfConfig, int kWindowOfConfig, int kRowsOfConfig, int kPairsOfTaps,
     int kCopying>
 struct RoomOf {
   static constexpr int kStep = kSteps;
-  static constexpr KernelForm kShape = {kChannelsOfForm, kWindowOfForm, kRowsOfForm};
-  static constexpr int kChannels = kChannelsOfForm;
-  static constexpr int kWindow = kWindowOfForm;
-  static constexpr int kRows = kRowsOfForm;
+  static constexpr KernelConfig kShape = {kChannelsOfConfig, kWindowOfConfig, kRowsOfConfig};
+  static constexpr int kChannels = kChannelsOfConfig;
+  static constexpr int kWindow = kWindowOfConfig;
+  static constexpr int kRows = kRowsOfConfig;
   static constexpr int kPairs = kPairsOfTaps;
   static constexpr int kCopyingThreads = kCopying;
   static constexpr int kBlocks = kChannels / kTile;

@@ -1,26 +1,26 @@
-#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_FORMS_H_
-#define GRADSMITH_CONV_CUDA_DEPTHWISE_FORMS_H_
+#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIGS_H_
+#define GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIGS_H_
 
 #include <optional>
 #include <string>
 
-#include "conv/cuda/depthwise_form.h"
+#include "conv/cuda/depthwise_config.h"
 #include "conv/task.h"
 
 /// Which depthwise convolutions have kernels that compute tiles of results, and where tiles begin.
 namespace gradsmith::conv::depthwise {
 
 /// How many sides and steps of filters there are kernels for.
-inline constexpr int kForms = 7;
+inline constexpr int kConfigs = 7;
 
-/// FormOf returns how a depthwise task is computed by tiles; nothing where there is no kernel.
-std::optional<KernelForm> FormOf(const Task& task);
+/// ConfigOf returns how a depthwise task is computed by tiles; nothing where there is no kernel.
+std::optional<KernelConfig> ConfigOf(const Task& task);
 
-/// IndexOf returns a number below kForms for a form's side and step.
-int IndexOf(const KernelForm& form);
+/// IndexOf returns a number below kConfigs for a configuration's side and step.
+int IndexOf(const KernelConfig& config);
 
-/// NameOf returns how kernels are named after a form's side and step.
-std::string NameOf(const KernelForm& form);
+/// NameOf returns how kernels are named after a configuration's side and step.
+std::string NameOf(const KernelConfig& config);
 
 /// Where tiles begin along an axis: in the tensor that they are of, and in the other.
 struct Origin {
@@ -28,7 +28,7 @@ struct Origin {
   int from;
 };
 
-/// OriginOf is for a task that has a form.
+/// OriginOf is for a task that has a configuration.
 Origin OriginOf(const Task& task, const Axis& axis);
 
 /// HasDenseRows returns whether neighbours along an operand's last axis lie next to each other.
@@ -39,4 +39,4 @@ bool HasSmallPlanes(const Problem& problem, Operand operand);
 
 }  // namespace gradsmith::conv::depthwise
 
-#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_FORMS_H_
+#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIGS_H_

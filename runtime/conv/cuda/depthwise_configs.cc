@@ -1,4 +1,4 @@
-#include "conv/cuda/depthwise_forms.h"
+#include "conv/cuda/depthwise_configs.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ struct NamedFilter {
   int step;
 };
 
-constexpr std::array<NamedFilter, kForms> kFilters = {{
+constexpr std::array<NamedFilter, kConfigs> kFilters = {{
     {"3x3", 3, 1},
     {"5x5", 5, 1},
     {"7x7", 7, 1},
@@ -26,16 +26,17 @@ constexpr std::array<NamedFilter, kForms> kFilters = {{
     {"5x5_by_2", 5, 2},
 }};
 
-/// The index of a form in kFilters, or -1.
+/// The index of a configuration in kFilters, or -1.
 int Find(std::int64_t side, std::int64_t step) {
-  const auto* found = std::ranges::find_if(
-      kFilters, [&](const NamedFilter& form) { return form.side == side && form.step == step; });
+  const auto* found = std::ranges::find_if(kFilters, [&](const NamedFilter& config) {
+    return config.side == side && config.step == step;
+  });
   return found == kFilters.end() ? -1 : static_cast<int>(found - kFilters.begin());
 }
 
 }  // namespace
 
-std::optional<KernelForm> FormOf(const Task& task) {
+std::optional<KernelConfig> ConfigOf(const Task& task) {
   const Problem& problem = task.problem;
   if (problem.spatial_rank != 2 || NumElements(DimsOf(problem, kX)) == 0 ||
       NumElements(DimsOf(problem, kY)) == 0) {
@@ -48,19 +49,19 @@ std::optional<KernelForm> FormOf(const Task& task) {
       last.dilation != 1) {
     return std::nullopt;
   }
-  const NamedFilter& form = kFilters.at(found);
-  return KernelForm{
-      .side = form.side,
-      .step = form.step,
-      .spreads = task.primitive == Primitive::kBackwardData && form.step == 2};
+  const NamedFilter& config = kFilters.at(found);
+  return KernelConfig{
+      .side = config.side,
+      .step = config.step,
+      .spreads = task.primitive == Primitive::kBackwardData && config.step == 2};
 }
 
-int IndexOf(const KernelForm& form) {
-  return Find(form.side, form.step);
+int IndexOf(const KernelConfig& config) {
+  return Find(config.side, config.step);
 }
 
-std::string NameOf(const KernelForm& form) {
-  return kFilters.at(IndexOf(form)).name;
+std::string NameOf(const KernelConfig& config) {
+  return kFilters.at(IndexOf(config)).name;
 }
 
 Origin OriginOf(const Task& task, const Axis& axis) {

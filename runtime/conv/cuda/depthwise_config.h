@@ -1,5 +1,5 @@
-#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_FORM_H_
-#define GRADSMITH_CONV_CUDA_DEPTHWISE_FORM_H_
+#ifndef GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIG_H_
+#define GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIG_H_
 
 /// What depthwise kernels that compute tiles of results are made for. Kernels compile this file,
 /// too: plain C++17.
@@ -7,7 +7,7 @@ namespace gradsmith::conv::depthwise {
 
 /// What a kernel goes by: `side` x `side` filters, by steps of `step`, from the small tensor (y) to
 /// the large one (x) where `spreads`; otherwise from x to y.
-struct KernelForm {
+struct KernelConfig {
   int side;
   int step;
   bool spreads;
@@ -21,4 +21,4 @@ constexpr int CenterOf(int side) {
 
 }  // namespace gradsmith::conv::depthwise
 
-#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_FORM_H_
+#endif  // GRADSMITH_CONV_CUDA_DEPTHWISE_CONFIG_H_

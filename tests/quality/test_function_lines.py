@@ -1,0 +1,97 @@
+"""Functions of handwritten C++, CUDA and Python fit on a screen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from build_tree import REPOSITORY
+from function_lines import functions_of
+
+FOLDERS = ("runtime", "codegen", "python", "tests", "tools", "bench", "examples", "docs")
+MOST = 60  # lines
+
+
+def sources(*patterns: str) -> Iterator[tuple[Path, str]]:
+    for folder in FOLDERS:
+        for pattern in patterns:
+            for path in sorted((REPOSITORY / folder).rglob(pattern)):
+                yield path, path.read_text(encoding="utf-8")
+
+
+def test_functions_of_cpp_and_cuda_fit_on_a_screen() -> None:
+    found = [
+        (path, function) for path, text in sources("*.h", "*.cc", "*.cu", "*.cuh") for function in functions_of(text)
+    ]
+    assert len(found) > 5000
+    assert [f"{path}:{one.line}: {one.lines} lines" for path, one in found if one.lines > MOST] == []
+
+
+def test_functions_of_python_fit_on_a_screen() -> None:
+    functions = [
+        (path, node)
+        for path, text in sources("*.py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(functions) > 1000
+    lines = {f"{path}:{node.lineno}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions}
+    assert {place: count for place, count in lines.items() if count > MOST} == {}
+
+
+SOURCE = r"""
+#define DECLARE(name) \
+  void name() {
+MAKE(first, second)
+
+namespace some {
+namespace {
+
+enum class Kind : int { kOne };
+constexpr int kNumbers[] = {(1 + 2), 3};
+
+/// Not a function (yet) {
+int Sum(
+    int a,
+    int b) {
+  const auto twice = [](int x) {
+    return "}" + x;
+  };
+  struct Local {
+    int Get() { return '}'; }
+  };
+  return twice(a) + b;
+}
+
+template <typename T>
+class Stack : public Base<T> {
+ public:
+  explicit Stack(int n) : n_{n}, m_(n) {
+    Fill();
+  }
+  bool operator==(const Stack& other) const {
+    return 1'000 == n_;
+  }
+
+ private:
+  int n_ = {};
+};
+
+TEST_F(Fixture, Name) {
+}
+}  // namespace
+}  // namespace some
+"""
+
+
+def test_functions_are_found_with_their_lines() -> None:
+    found = [(one.line, one.signature.split("(")[0], one.lines) for one in functions_of(SOURCE)]
+    assert found == [(13, "int Sum", 11), (28, "explicit Stack", 3), (31, "bool operator==", 3), (39, "TEST_F", 2)]
+
+
+@pytest.mark.parametrize("lines", [MOST, MOST + 1])
+def test_lines_are_counted_from_the_signature_to_the_brace(lines: int) -> None:
+    source = "int Answer() {\n" + "  Think();\n" * (lines - 2) + "}\n"
+    assert [one.lines for one in functions_of(source)] == [lines]

@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/selection.h"
+#include "runtime/fake_space.h"
+
+/// How a choice by heuristics is timed beside others for a moment.
+namespace gradsmith::internal {
+namespace {
+
+TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
+  const std::vector<std::vector<Engine>> engines = {
+      {Good("slow", 30), Good("good", 6), WithNotes("compiled", {.runtime_compiled = true}),
+       WithNotes("inexact", {.transforms = true})}};
+  const auto choose = [&](const SearchPolicy& policy) {
+    FakeSpace space(engines);
+    space.may_take_milliseconds = true;
+    const Result<Selected> selected = Select(space, policy);
+    EXPECT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.mode, policy.mode);
+    return selected->decision.id;
+  };
+  EXPECT_EQ(choose(Looking()), "good");
+  // The same on every run.
+  EXPECT_EQ(choose(In(SearchMode::kHeuristic)), "slow");
+  EXPECT_EQ(choose(In(SearchMode::kDefault)), "slow");
+}
+
+/// As long as 20 of its runs, after the first of the others.
+TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
+  FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});
+  space.may_take_milliseconds = true;
+  space.time_taken = 0.050;
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "first");
+  EXPECT_EQ(WhyNot(selected->rejections, "fast"), "not tried: the search's budget was spent");
+}
+
+TEST(Selection, AQuickChoiceIsTimedBesideOthersForAMoment) {
+  FakeSpace space({{Good("first", 1), Good("better", 0.5)}, {Good("best", 0.3)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "best");
+  EXPECT_EQ(selected->decision.mode, SearchMode::kHeuristic);
+  EXPECT_EQ(selected->decision.milliseconds, 0.3);
+  EXPECT_EQ(dynamic_cast<FakePlan&>(*selected->plan).engine().candidate.id, "best");
+  // Only what is taken is compared.
+  EXPECT_EQ(space.checked, (std::vector<std::string>{"first", "best"}));
+}
+
+/// The best of each batch comes before the second of any, an engine's further knobs and fallbacks
+/// later, and what is listed for its exceptions last.
+TEST(Selection, ALookTriesTheBestOfEachSourceFirst) {
+  Engine fallback = Good("fallback");
+  fallback.candidate.notes.fallback = true;
+  FakeSpace space(
+      {{Good("first"), Good("a"), Good("a/knobs"), Good("b")},
+       {fallback, Good("legacy")},
+       {Good("c"), Good("d")}});
+  space.unpromising = {1};
+  ASSERT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(
+      space.built,
+      (std::vector<std::string>{"first", "a", "c", "b", "d", "a/knobs", "legacy", "fallback"}));
+}
+
+TEST(Selection, ALookEndsWithItsTime) {
+  FakeSpace space({{Good("first", 1), Good("a", 0.9), Good("b", 0.8), Good("c", 0.1)}});
+  space.time_taken = 0.002;                       // three runs of each
+  ASSERT_EQ(Choice(space, Looking(0.007)), "b");  // and four runs of the first
+  EXPECT_EQ(space.built, (std::vector<std::string>{"first", "a", "b"}));
+}
+
+/// Loading code makes the first run long; a run that is far behind is not made again.
+TEST(Selection, ALookRunsOnceWhatIsFarBehind) {
+  Engine loading = Good("loading");
+  loading.times = {15, 0.5, 0.6};
+  Engine hopeless = Good("hopeless", 400);
+  Engine behind = Good("behind", 5);
+  FakeSpace space({{Good("first", 1), loading, hopeless, behind}});
+  ASSERT_EQ(Choice(space, Looking()), "loading");
+  EXPECT_EQ(space.timed["loading"], 3);
+  EXPECT_EQ(space.timed["hopeless"], 1);
+  EXPECT_EQ(space.timed["behind"], 2);
+}
+
+TEST(Selection, ALookLeavesWhatIsInexactSlowOrCompiled) {
+  FakeSpace space(
+      {{Good("first", 1), WithNotes("inexact", {.transforms = true}),
+        WithNotes("slow", {.slow = true}), WithNotes("last", {.last_resort = true}),
+        WithNotes("compiled", {.runtime_compiled = true})},
+       {Good("late", 0.1)}});
+  space.slow_to_list = {1};
+  EXPECT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(space.built, std::vector<std::string>{"first"});
+}
+
+TEST(Selection, ALookGoesByTheMeanWhereTimesVary) {
+  const auto varying = [](const std::string& id, std::vector<double> times) {
+    Engine engine = WithNotes(id, {.varies = true});
+    engine.times = std::move(times);
+    return engine;
+  };
+  FakeSpace space({{varying("steady", {1, 1, 1}), varying("lucky", {2, 0.9, 1.2})}});
+  EXPECT_EQ(Choice(space, Looking()), "steady");
+}
+
+TEST(Selection, ALookReportsWhatItTriesAndTakes) {
+  Engine wrong = Good("wrong", 0.2);
+  wrong.check_error = "is off";
+  FakeSpace space({{Good("first", 1), wrong, Good("better", 0.5), Good("slower", 2)}});
+  SearchPolicy policy = Looking();
+  std::vector<std::string> told;
+  policy.on_progress = [&](const SearchProgress& progress) {
+    told.push_back(
+        std::to_string(progress.tried) + " " + progress.candidate +
+        (progress.rejection.empty() ? "" : " " + progress.rejection) + ", best " + progress.best);
+  };
+  ASSERT_EQ(Choice(space, policy), "better");
+  EXPECT_EQ(
+      told, (std::vector<std::string>{
+                "1 first, best first", "2 wrong, best first", "3 better, best first",
+                "4 slower, best first", "4 wrong is off, best first", "4 better, best better"}));
+}
+
+TEST(Selection, ALookTimesNothingWhereThereAreNoOthers) {
+  FakeSpace space({{Good("only", 9), WithNotes("last", {.last_resort = true})}});
+  space.may_take_milliseconds = true;
+  EXPECT_EQ(Choice(space, Looking()), "only");
+  EXPECT_TRUE(space.timed.empty());
+}
+
+TEST(Selection, ALookKeepsTheFirstOfThoseThatAreAlike) {
+  FakeSpace space({{Good("first", 1), Good("hardly", 0.98)}});
+  EXPECT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(space.checked, std::vector<std::string>{"first"});
+}
+
+TEST(Selection, ALookTrustsNothingWrong) {
+  Engine wrong = Good("wrong", 0.1);
+  wrong.check_error = "is off";
+  Engine broken = Good("broken", 0.1);
+  broken.time_error = "fails";
+  FakeSpace space({{Good("first", 1), wrong, broken, Good("right", 0.5)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "right");
+  EXPECT_EQ(WhyNot(selected->rejections, "wrong"), "is off");
+  EXPECT_EQ(WhyNot(selected->rejections, "broken"), "fails");
+}
+
+TEST(Selection, ALookNamesTheFastestOfTheOtherFormsThatAreNotFarBehind) {
+  Engine wrong = Good("packed own/wrong", 0.4);
+  wrong.check_error = "is off";
+  FakeSpace space(
+      {{Good("own/first", 1), Good("nhwc own/a", 0.5), Good("nhwc own/b", 0.6),
+        Good("packed own/c", 0.8), Good("padded8 own/d", 3), wrong}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "nhwc own/a");
+  EXPECT_EQ(WhyNot(selected->rejections, "packed own/wrong"), "is off");
+  EXPECT_EQ(selected->decision.of_other_forms, (std::vector<std::string>{"packed own/c"}));
+}
+
+/// Kernels side by side are not in a form that others could share.
+TEST(Selection, ALookNamesNoOtherFormsOfSeveralKernels) {
+  FakeSpace space(
+      {{Good("in turn: nhwc own/a & nhwc own/b", 1),
+        Good("side by side: nhwc own/a & nhwc own/b", 0.5),
+        Good("side by side: own/c & own/b", 0.6), Good("in one pass: own/d", 0.7)}});
+  const Result<Selected> selected = Select(space, Looking());
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "side by side: nhwc own/a & nhwc own/b");
+  EXPECT_TRUE(selected->decision.of_other_forms.empty());
+}
+
+TEST(Selection, AQuickChoiceLeavesWhatIsSlowForLast) {
+  FakeSpace space(
+      {{WithNotes("slow", {.slow = true}), WithNotes("compiled", {.runtime_compiled = true})}});
+  Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(selected->decision.id, "compiled");
+}
+
+TEST(Selection, QuickChoicesReportWhatTheyDropAsWell) {
+  for (const SearchMode mode : {SearchMode::kDefault, SearchMode::kHeuristic}) {
+    std::vector<Engine> engines = Liars();  // the last is good
+    const std::size_t liars = engines.size() - 1;
+    engines.push_back(Good("not needed"));
+    FakeSpace space({engines});
+    std::vector<SearchProgress> reports;
+    SearchPolicy policy = In(mode);
+    policy.on_progress = [&](const SearchProgress& progress) { reports.push_back(progress); };
+    ASSERT_TRUE(Select(space, policy).ok());
+    ASSERT_EQ(reports.size(), liars + 1);
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      EXPECT_EQ(reports[i].candidate, engines[i].candidate.id);
+      EXPECT_EQ(reports[i].rejection.empty(), i == liars) << reports[i].candidate;
+      EXPECT_EQ(reports[i].tried, static_cast<int>(i) + 1);
+      EXPECT_EQ(reports[i].candidates, static_cast<int>(engines.size()));
+      EXPECT_EQ(reports[i].best, i == liars ? "good" : "");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradsmith::internal
