@@ -79,7 +79,7 @@ std::string NameOf(MapAccess access, const OpTask& task) {
 
 /// The kernel of the type's own if there is one, else that which serves half and bf16 both, and is
 /// told the format (cuda/kernels/short_float.cuh).
-Result<CUkernel> FindOfAccess(const KernelImage& image, const std::string& name, DataType type) {
+Result<CUkernel> FindForType(const KernelImage& image, const std::string& name, DataType type) {
   Result<CUkernel> own =
       FindKernel({&image}, (name + "_" + std::string(KernelSuffix(type))).c_str());
   if (own.ok() || SizeOf(type) != 2) {
@@ -147,11 +147,11 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
     return MakeMapSumPlan(image, task, target.device, {map, sums});
   }
-  Result<CUkernel> kernel = FindOfAccess(image, NameOf(access, task), type);
+  Result<CUkernel> kernel = FindForType(image, NameOf(access, task), type);
   if (!kernel.ok() && access == MapAccess::kOddRows) {
     // Operators have no such kernel whose inputs have the dims of outputs by their shapes.
     access = MapAccess::kElements;
-    kernel = FindOfAccess(image, NameOf(access, task), type);
+    kernel = FindForType(image, NameOf(access, task), type);
   }
   if (!kernel.ok()) {
     return kernel.status();
