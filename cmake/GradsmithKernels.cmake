@@ -32,9 +32,10 @@ function(gradsmith_compile_kernels result)
   set(flags_of_formulas "")
   if(GRADSMITH_CUDA_FAST_COMPILE)
     if(help MATCHES "--Ofast-compile")
-      # Of formulas, the code that `max` leaves is so long that ptxas takes twice as long as all of nvcc with `mid`.
       set(flags_of_sources --Ofast-compile=max)
-      set(flags_of_formulas --Ofast-compile=mid)
+      # The code that it leaves of formulas is so long that ptxas takes three times as long as what comes before it.
+      set(flags_of_formulas --Ofast-compile=max)
+      _gradsmith_nvcc_architectures(architectures_of_formulas PTX_ALONE PTX_OF_8_AND_9 80)
     endif()
   elseif(help MATCHES "--compress-mode")
     list(APPEND flags --compress-mode=size) # to a seventh; drivers for CUDA 12.4 and later decompress it as they load it
@@ -101,9 +102,10 @@ function(_gradsmith_declare_images folder prefix)
 endfunction()
 
 # nvcc's options for GRADSMITH_CUDA_ARCHITECTURES. Given may be OF_90, the architecture of machine code for 9.0, or
-# PTX_OF_8_AND_9, that of the PTX of which code for 8.x and 9.0 is made and that devices after them are given.
+# PTX_OF_8_AND_9, that of the PTX of which code for 8.x and 9.0 is made and that devices after them are given. With
+# PTX_ALONE no machine code is made: the driver makes it as it loads a kernel.
 function(_gradsmith_nvcc_architectures result)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "OF_90;PTX_OF_8_AND_9" "")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "PTX_ALONE" "OF_90;PTX_OF_8_AND_9" "")
   set(options "")
   foreach(architecture IN LISTS GRADSMITH_CUDA_ARCHITECTURES)
     if(NOT architecture MATCHES "^([0-9]+)([af]?)(-real|-virtual)?$")
@@ -126,6 +128,10 @@ function(_gradsmith_nvcc_architectures result)
     if(number LESS 75)
       message(FATAL_ERROR "GRADSMITH_CUDA_ARCHITECTURES has '${architecture}'; expected 75 or more, the oldest compute "
                           "capability (7.5) that the kernels run on.")
+    endif()
+    if(ARG_PTX_ALONE)
+      set(kind "-virtual")
+      set(ptx "${ptx_of_real}")
     endif()
     if(NOT kind STREQUAL "-virtual")
       list(APPEND options "-gencode=arch=compute_${ptx_of_real},code=sm_${real}")

@@ -69,8 +69,8 @@ def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list
 
 
 def map_macro(op: Op, has_sums: bool) -> str:
-    """The macro that makes a map's kernels for all types: with sums, or where inputs may be broadcast by their
-    shapes, or with neither."""
+    """The macro that makes a map's kernels for all types: with sums, or where inputs may be broadcast by
+    their shapes, or with neither."""
     numbers = [one for one in op.read_inputs if one not in op.bits]
     is_broadcast = any(one.shape != op.outputs[0].shape for one in numbers)
     return f"GRADSMITH_MAP_{'SUM_' if has_sums else 'BROADCAST_' if is_broadcast else ''}KERNELS"

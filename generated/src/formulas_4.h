@@ -331,7 +331,7 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void Finish(int phase, const RowValues<A>& /*row*/, A* results) {
     if (phase == 0) {
-      // shift = where(most - most < 1, most, 0)
+      // shift = where(max(X, C) - max(X, C) < 1, max(X, C), 0)
       results[0] = results[0] - results[0] < A{1} ? results[0] : A{0};
     } else {
       // log_total = log(sum(exp(X - shift), C))
@@ -347,9 +347,10 @@ struct SoftmaxCrossEntropyLossFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void RowOutputs(const RowValues<A>& row, A* outputs) {
     const bool v0 = row.integers[0] == static_cast<std::int64_t>(row.exact_scalars[0]);
-    const bool v1 = row.integers[0] >= 0 && row.integers[0] < row.exact_length;
-    // counts = label >= 0 and label < count(C) and not (given(ignore_index) and label == ignore_index)
-    const bool v2 = v1 && !(row.scalars[2] != A{0} && v0);
+    // is_ignored = given(ignore_index) and label == ignore_index
+    const bool v1 = row.scalars[2] != A{0} && v0;
+    // counts = label >= 0 and label < count(C) and not is_ignored
+    const bool v2 = row.integers[0] >= 0 && row.integers[0] < row.exact_length && !v1;
     // scale = where(given(weight), weight[label], 1)
     const A v3 = row.scalars[3] != A{0} ? row.lookups[0] : A{1};
     const A v4 = v2 ? v3 * (row.results[2] - (row.results[1] - row.results[0])) : A{0};

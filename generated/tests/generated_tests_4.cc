@@ -4136,33 +4136,33 @@ const Attribute kDefaults[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "input", .name = "label"},
-    // 1
-    {.operation = "number", .number = 0.0},
-    // 2
-    {.operation = "greater_equal", .arguments = {0, 1}},
-    // 3
-    {.operation = "count", .arguments = {}, .over = {"C"}},
-    // 4
-    {.operation = "less", .arguments = {0, 3}},
-    // 5
-    {.operation = "and", .arguments = {2, 4}},
-    // 6
     {.operation = "given", .name = "ignore_index"},
-    // 7
+    // 1
+    {.operation = "input", .name = "label"},
+    // 2
     {.operation = "attribute", .name = "ignore_index"},
+    // 3
+    {.operation = "equal", .arguments = {1, 2}},
+    // 4
+    {.operation = "and", .arguments = {0, 3}},
+    // 5
+    {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "greater_equal", .arguments = {1, 5}},
+    // 7
+    {.operation = "count", .arguments = {}, .over = {"C"}},
     // 8
-    {.operation = "equal", .arguments = {0, 7}},
+    {.operation = "less", .arguments = {1, 7}},
     // 9
     {.operation = "and", .arguments = {6, 8}},
     // 10
-    {.operation = "not", .arguments = {9}},
+    {.operation = "not", .arguments = {4}},
     // 11
-    {.operation = "and", .arguments = {5, 10}},
+    {.operation = "and", .arguments = {9, 10}},
     // 12
     {.operation = "given", .name = "weight"},
     // 13
-    {.operation = "lookup", .arguments = {0}, .name = "weight"},
+    {.operation = "lookup", .arguments = {1}, .name = "weight"},
     // 14
     {.operation = "number", .number = 1.0},
     // 15
@@ -4176,7 +4176,7 @@ const reference::FormulaNode kNodes[] = {
     // 19
     {.operation = "less", .arguments = {18, 14}},
     // 20
-    {.operation = "where", .arguments = {19, 17, 1}},
+    {.operation = "where", .arguments = {19, 17, 5}},
     // 21
     {.operation = "subtract", .arguments = {16, 20}},
     // 22
@@ -4188,9 +4188,9 @@ const reference::FormulaNode kNodes[] = {
     // 25
     {.operation = "index", .name = "C"},
     // 26
-    {.operation = "equal", .arguments = {25, 0}},
+    {.operation = "equal", .arguments = {25, 1}},
     // 27
-    {.operation = "where", .arguments = {26, 16, 1}},
+    {.operation = "where", .arguments = {26, 16, 5}},
     // 28
     {.operation = "sum", .arguments = {27}, .over = {"C"}},
     // 29
@@ -4200,9 +4200,9 @@ const reference::FormulaNode kNodes[] = {
     // 31
     {.operation = "multiply", .arguments = {15, 30}},
     // 32
-    {.operation = "where", .arguments = {11, 31, 1}},
+    {.operation = "where", .arguments = {11, 31, 5}},
     // 33
-    {.operation = "where", .arguments = {11, 15, 1}},
+    {.operation = "where", .arguments = {11, 15, 5}},
     // 34
     {.operation = "sum", .arguments = {33}, .over = {"D", "N"}},
     // 35

@@ -51,27 +51,41 @@ class Measured:
     share_of_limit: float
 
 
-def measure(problem: str, device: str, seconds: float) -> Measured:
-    """Times the calls that a line describes, outputs made anew each time."""
+@dataclass(frozen=True)
+class Prepared:
+    """The call that a line describes, on arrays that are made."""
+
+    parsed: dict[str, Any]
+    inputs: list[Any]
+    wait: Callable[[], None]
+
+    def run(self) -> Any:
+        """The outputs, made anew, when they are there."""
+        keywords = {**self.parsed["attributes"], "outputs": self.parsed["outputs"]}
+        outputs = FUNCTIONS[self.parsed["op"]](*self.inputs, **keywords)
+        self.wait()
+        return outputs
+
+
+def prepare(problem: str, device: str) -> Prepared:
     parsed = _core.parse_problem(problem)
-    function = FUNCTIONS[parsed["op"]]
     make, wait = _arrays_on(device)
     inputs = [
         _made(make, dims, element_type, parsed["channels_last"]) if element_type else held
         for dims, element_type, held in zip(parsed["inputs"], _types_of(parsed), _held(parsed), strict=True)
     ]
+    return Prepared(parsed, inputs, wait)
 
-    keywords = {**parsed["attributes"], "outputs": parsed["outputs"]}
 
-    def call() -> None:
-        function(*inputs, **keywords)
-        wait()
-
-    outputs = function(*inputs, **keywords)
-    wait()
+def measure(problem: str, device: str, seconds: float) -> Measured:
+    """Times the calls that a line describes, outputs made anew each time."""
+    prepared = prepare(problem, device)
+    parsed, inputs = prepared.parsed, prepared.inputs
+    make, wait = _arrays_on(device)
+    outputs = prepared.run()
     moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(outputs)
     operations = _operations(parsed, inputs, outputs)
-    times = _times(call, seconds)
+    times = _times(prepared.run, seconds)
     median, best = statistics.median(times), min(times)
     copy = _copy_seconds(make, wait, moved, seconds / 4)
     lead = next((one for one in _types_of(parsed) if one), "float")

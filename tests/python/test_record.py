@@ -119,7 +119,7 @@ def test_every_operator_comes_back_from_its_line(repository: Path, file: Path, t
         assert (parsed["op"], parsed["row"]) == tuple(line.split()[:2])
     again = tmp_path / "again.txt"
     run(
-        f"from gradsmith import _bench\nfor line in {recorded!r}:\n    _bench.measure(line, 'cpu', 0)",
+        f"from gradsmith import _bench\nfor line in {recorded!r}:\n    _bench.prepare(line, 'cpu').run()",
         again,
     )
     assert lines(again) == recorded
