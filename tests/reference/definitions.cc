@@ -51,7 +51,7 @@ Tensors CrossEntropyGradient(const Tensors& inputs, const Attributes& attributes
   const std::int64_t samples = Count(inputs.at("label").dims);
   const std::int64_t in_image = gradient.dims[0] == 0 ? 0 : samples / gradient.dims[0];
   const std::vector<double> weights = WeightsOfLabels(inputs, classes);
-  const std::string& reduction = std::get<std::string>(attributes.find("reduction")->second);
+  const auto& reduction = std::get<std::string>(attributes.find("reduction")->second);
   double divisor = 0;
   for (const double weight : weights) {
     divisor += reduction == "mean" ? weight : 0;
