@@ -128,7 +128,7 @@ def words_of(of: Explanation) -> Iterator[str]:
     )
     yield from _section("NaN and zeros", [*of.notes, *(f"{one.what} ({one.test})" for one in of.remarks)])
     if of.special_values:
-        yield from _section("Special values, in double", map(_point, of.special_values.points))
+        yield from _section("Special values, in double", map(_equations, of.special_values.points))
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -152,8 +152,7 @@ def _attribute(of: Attribute) -> str:
 
 
 def _row(of: Row) -> str:
-    types = ", ".join([f"{name} = {one}" for name, one in of.types.items()])
-    return f"{of.name}: {types}; a call moves at least {of.bytes} bytes ({of.declared_at})"
+    return f"{of.name}: {_equations(of.types)}; a call moves at least {of.bytes} bytes ({of.declared_at})"
 
 
 def _seam(of: Seam) -> str:
@@ -162,10 +161,6 @@ def _seam(of: Seam) -> str:
 
 def _equations(of: Mapping[str, str]) -> str:
     return ", ".join([f"{name} = {text}" for name, text in of.items()])
-
-
-def _point(of: Mapping[str, str]) -> str:
-    return ", ".join([f"{name} = {value}" for name, value in of.items()])
 
 
 def _joined(first: str, *rest: str) -> str:

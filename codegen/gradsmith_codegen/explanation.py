@@ -147,7 +147,7 @@ def explanation(op: OpPlan, plan: Plan, row: str = "", patterns: Sequence[str] =
         since_version=op.since_version,
         history=[Revision(each.version, plain(each.change)) for each in one.history],
         kernel=one.kernel,
-        formulas={formula.name: plain(formula.text) for formula in one.formulas},
+        formulas=_expressions(one.formulas),
         seams=[Seam(*map(_expressions, (each.places, each.gives))) for each in one.seams],
         gradient_of=one.gradient_of,
         gradients=[gradient.name for gradient in plan.gradients_of(op)],

@@ -57,6 +57,7 @@ class Prepared:
 
     parsed: dict[str, Any]
     inputs: list[Any]
+    make: Callable[[Sequence[int], str], Any]
     wait: Callable[[], None]
 
     def run(self) -> Any:
@@ -74,14 +75,13 @@ def prepare(problem: str, device: str) -> Prepared:
         _made(make, dims, element_type, parsed["channels_last"]) if element_type else held
         for dims, element_type, held in zip(parsed["inputs"], _types_of(parsed), _held(parsed), strict=True)
     ]
-    return Prepared(parsed, inputs, wait)
+    return Prepared(parsed, inputs, make, wait)
 
 
 def measure(problem: str, device: str, seconds: float) -> Measured:
     """Times the calls that a line describes, outputs made anew each time."""
     prepared = prepare(problem, device)
-    parsed, inputs = prepared.parsed, prepared.inputs
-    make, wait = _arrays_on(device)
+    parsed, inputs, make, wait = prepared.parsed, prepared.inputs, prepared.make, prepared.wait
     outputs = prepared.run()
     moved = _bytes_of(_inputs_read(parsed["op"], inputs)) + _bytes_of(outputs)
     operations = _operations(parsed, inputs, outputs)

@@ -24,7 +24,7 @@ PROGRAM = BUILD / "tests/gradsmith_wrong_sign_tests"
 CHECKS = "*.Gradient/*:*.Definition/*"
 
 OF_FORMULAS = {name: op for name, op in OPS.items() if "formulas" in op}
-# Of the last two, nothing is differentiated.
+# The last two belong to gradients, and are the gradient of no operator that has formulas.
 GRADIENTS = [name for name, op in OF_FORMULAS.items() if op.get("gradient_of") in OF_FORMULAS]
 GRADIENTS += ["InPlaceAccumulatorV2", "SoftmaxCrossEntropyLossInternalGrad"]
 

@@ -26,7 +26,7 @@ HUGE, TINY = 1e300, 1e-300  # beyond which a step of a formula may overflow, or 
 SPECIAL = (0.0, -0.0, SMALLEST, -SMALLEST, 1e-310, LARGEST, -LARGEST, INF, -INF, NAN)
 PAIRED = (0.0, -0.0, -1.0, 2.5, SMALLEST, LARGEST, -LARGEST, INF, -INF, NAN)
 
-# Of operators of one tensor: what is given, and why it is not what the derivative comes to.
+# Where a gradient of one tensor gives something else than the derivative comes to: the operator, X, what it gives, why.
 OF_ONE = [  # no mapping: zeros of two signs are one key
     ("CosGrad", INF, NAN, "a sine has no limit"),
     ("CosGrad", -INF, NAN, "a sine has no limit"),
@@ -52,7 +52,8 @@ def is_beyond(x: float) -> bool:
     return not abs(x) < HUGE
 
 
-# Of operators of two: where doubles do not hold a step of the formula, or more is decided than the derivative tells.
+# Where a gradient of two tensors is not compared, as doubles do not hold a step of its formula, or as the formula
+# decides more than the derivative tells.
 OF_TWO: dict[str, tuple[Callable[[Point], bool], str]] = {
     "DivGrad": (
         lambda at: (is_beyond(at["A"]) and is_beyond(at["B"])) or abs(at["B"]) < TINY,

@@ -18,7 +18,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// By hand: X = 1 2 3 4, W = 1 10, no pads.
+// The numbers are worked out by hand: X is 1 2 3 4, W is 1 10, and nothing is padded.
 TEST(ConvByHand, Forward) {
   const Values x = {1, 2, 3, 4};
   const Values w = {1, 10};

@@ -142,7 +142,7 @@ inline Engine WithNotes(const std::string& id, const CandidateNotes& notes) {
   return engine;
 }
 
-/// Of the quick modes what heuristics put first, by no clock.
+/// A policy of a mode in which nothing is timed beside what heuristics put first.
 inline SearchPolicy In(SearchMode mode) {
   return {.mode = mode, .first_choice_seconds = 0};
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,18 +41,18 @@ bool HasVectors(const internal::MapTask& map, const OpTask& task) {
 }
 
 /// The tensors whose vectors are whole wherever they begin, as bits, where rows are not: all but
-/// those that are broadcast along some dim. Nothing where others lie otherwise, or rows are shorter
+/// those that are broadcast along some dim. Zero where others lie otherwise, or rows are shorter
 /// than a vector.
-std::optional<unsigned> InVectors(const internal::MapTask& map, const OpTask& task) {
+unsigned InVectors(const internal::MapTask& map, const OpTask& task) {
   if (map.rank < 2 || map.dims[map.rank - 1] < ElementsOfVector(task.lead().type)) {
-    return std::nullopt;
+    return 0;
   }
   unsigned in_vectors = 0;
   for (int t = 0; t < task.operands(); ++t) {
     if (!IsWhole(map, task, t) || !task.tensors[t].present || IsInVectors(map, task, t)) {
       in_vectors |= 1U << static_cast<unsigned>(t);
     } else if (task.is_output(t) || !IsBroadcast(map, t)) {
-      return std::nullopt;
+      return 0;
     }
   }
   return in_vectors;
@@ -142,7 +141,7 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   internal::MapTask map = internal::MapTaskOf(tensors, task.inputs(), {}, task.op->bits);
   map.is_bf16 = type == DataType::kBFloat16;
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
-  map.in_vectors = InVectors(map, task).value_or(0);
+  map.in_vectors = InVectors(map, task);
   MapAccess access = AccessOf(map, task);
   if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
     return MakeMapSumPlan(image, task, target.device, {map, sums});

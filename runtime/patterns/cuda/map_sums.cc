@@ -133,9 +133,7 @@ class PassesOfSum {
   /// Whether all is summed into one place, and lies beside each other in memory.
   [[nodiscard]] bool IsOneRow() const {
     return sum_.output != internal::kNoMapSum && map_.rank == 1 && sum_.terms > elements_ &&
-           AreAll([&](int t) {
-             return (!task_.is_output(t) && map_.strides[t][0] == 0) || IsInVectors(map_, task_, t);
-           });
+           HasNothingBetween();
   }
 
   /// How many rows of places beside each other are whole vectors together, as if they were one: of
@@ -146,10 +144,15 @@ class PassesOfSum {
       return 0;
     }
     const std::int64_t rows = elements_ / std::gcd(sum_.places, std::int64_t{elements_});
-    const bool lie_so = AreAll([&](int t) {
+    return HasNothingBetween() && sum_.terms / rows >= MapPolicyOf(device_).least_steps ? rows : 0;
+  }
+
+  /// Whether vectors are whole wherever they begin, but of inputs that are broadcast along the
+  /// first dim.
+  [[nodiscard]] bool HasNothingBetween() const {
+    return AreAll([&](int t) {
       return (!task_.is_output(t) && map_.strides[t][0] == 0) || IsInVectors(map_, task_, t);
     });
-    return lie_so && sum_.terms / rows >= MapPolicyOf(device_).least_steps ? rows : 0;
   }
 
   template <typename Predicate>

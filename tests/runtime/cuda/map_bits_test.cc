@@ -4,11 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "gradsmith/context.h"
-#include "gradsmith/kernel.h"
-#include "gradsmith/ops.h"
-#include "gradsmith/registry.h"
 #include "runtime/cuda/gpu_tensor.h"
+#include "runtime/cuda/map_call.h"
 
 /// The pattern `map` on CUDA with an input of bits, in each of its forms.
 namespace gradsmith::cuda {
@@ -24,21 +21,6 @@ struct Shape {
 
 class CudaMapBits : public GpuTest {
  protected:
-  static Status Run(
-      DataType type,
-      const std::vector<ConstTensorRef>& inputs,
-      const std::vector<TensorRef>& outputs) {
-    Registry registry;
-    if (Status status = RegisterAll(registry); !status.ok()) {
-      return status;
-    }
-    const Result<Kernel> kernel =
-        Kernel::Create(registry, "BitmaskDropoutGrad", {type}, Backend::kCuda);
-    ContextOptions options;
-    options.device = {Backend::kCuda, 0};
-    return kernel.ok() ? kernel->Run(Context(options), inputs, outputs) : kernel.status();
-  }
-
   /// The ratio is a half, so that what is kept is doubled; dX is written over dY.
   static void Check(const Shape& shape, DataType type) {
     const Sizes strides = shape.strides.empty()
@@ -58,7 +40,7 @@ class CudaMapBits : public GpuTest {
     }
     const TensorRef in = dY.GpuRef();
     const TensorRef m = mask.GpuRef();
-    const Status status = Run(type, {in, m}, {in});
+    const Status status = RunOnGpu("BitmaskDropoutGrad", type, {in, m}, {in});
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(dY.GpuValues(), expected);
     EXPECT_TRUE(dY.SurroundingsIntact());

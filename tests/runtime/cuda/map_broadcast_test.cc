@@ -4,11 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "gradsmith/context.h"
-#include "gradsmith/kernel.h"
-#include "gradsmith/ops.h"
-#include "gradsmith/registry.h"
 #include "runtime/cuda/gpu_tensor.h"
+#include "runtime/cuda/map_call.h"
 
 /// The pattern `map` on CUDA with inputs that are broadcast, where vectors of the output begin in a
 /// row and end in the next.
@@ -25,36 +22,8 @@ struct Shape {
   std::size_t misaligned_b = 0;
 };
 
-/// Which element of a tensor of `own` dims is at the i-th place of `whole`.
-std::size_t PlaceIn(const Sizes& own, const Sizes& whole, std::size_t i) {
-  std::size_t place = 0;
-  std::size_t stride = 1;
-  for (std::size_t back = 1; back <= own.size(); ++back) {
-    const auto size = static_cast<std::size_t>(own[own.size() - back]);
-    const auto of_whole = static_cast<std::size_t>(whole[whole.size() - back]);
-    place += (size == 1 ? 0 : i % of_whole) * stride;
-    stride *= size;
-    i /= of_whole;
-  }
-  return place;
-}
-
 class CudaMapBroadcast : public GpuTest {
  protected:
-  static Status Run(
-      DataType type,
-      const std::vector<ConstTensorRef>& inputs,
-      const std::vector<TensorRef>& outputs) {
-    Registry registry;
-    if (Status status = RegisterAll(registry); !status.ok()) {
-      return status;
-    }
-    const Result<Kernel> kernel = Kernel::Create(registry, "Where", {type}, Backend::kCuda);
-    ContextOptions options;
-    options.device = {Backend::kCuda, 0};
-    return kernel.ok() ? kernel->Run(Context(options), inputs, outputs) : kernel.status();
-  }
-
   static void Check(const Shape& shape, DataType type) {
     const Sizes strides = shape.strides_of_b.empty()
                               ? support::StridesFor(support::Layout::kContiguous, shape.b)
@@ -72,14 +41,15 @@ class CudaMapBroadcast : public GpuTest {
     const std::vector<double> b = B.HostValues();
     std::vector<double> expected(Y.HostValues().size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const bool takes_a = is_a[PlaceIn(shape.condition, shape.out, i)] != 0;
-      expected[i] = takes_a ? a[PlaceIn(shape.a, shape.out, i)] : b[PlaceIn(shape.b, shape.out, i)];
+      const bool takes_a = is_a[BroadcastPlace(shape.condition, shape.out, i)] != 0;
+      expected[i] = takes_a ? a[BroadcastPlace(shape.a, shape.out, i)]
+                            : b[BroadcastPlace(shape.b, shape.out, i)];
     }
     const TensorRef given = condition.GpuRef();
     const TensorRef of_a = A.GpuRef();
     const TensorRef of_b = B.GpuRef();
     const TensorRef out = Y.GpuRef();
-    const Status status = Run(type, {given, of_a, of_b}, {out});
+    const Status status = RunOnGpu("Where", type, {given, of_a, of_b}, {out});
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(Y.GpuValues(), expected);
     EXPECT_TRUE(Y.SurroundingsIntact());

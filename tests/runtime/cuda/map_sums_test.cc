@@ -5,11 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gradsmith/context.h"
-#include "gradsmith/kernel.h"
-#include "gradsmith/ops.h"
-#include "gradsmith/registry.h"
 #include "runtime/cuda/gpu_tensor.h"
+#include "runtime/cuda/map_call.h"
 
 /// The pattern `map` on CUDA with sums over what outputs lack, where blocks and pieces share them.
 namespace gradsmith::cuda {
@@ -29,7 +26,6 @@ struct Sums {
   std::vector<double> of_slope;
 };
 
-/// Plain loops: an element's place in the slope counts from the last dim.
 Sums ExpectedSums(
     const Shape& shape,
     const std::vector<double>& dY,
@@ -37,16 +33,7 @@ Sums ExpectedSums(
     const std::vector<double>& slope) {
   Sums sums = {{}, std::vector<double>(slope.size())};
   for (std::size_t i = 0; i < X.size(); ++i) {
-    std::size_t rest = i;
-    std::size_t place = 0;
-    std::size_t stride = 1;
-    for (std::size_t back = 1; back <= shape.slope.size(); ++back) {
-      const auto own = static_cast<std::size_t>(shape.slope[shape.slope.size() - back]);
-      const auto whole = static_cast<std::size_t>(shape.dims[shape.dims.size() - back]);
-      place += (own == 1 ? 0 : rest % whole) * stride;
-      stride *= own;
-      rest /= whole;
-    }
+    const std::size_t place = BroadcastPlace(shape.slope, shape.dims, i);
     sums.of_x.push_back(X[i] > 0 ? dY[i] : slope[place] * dY[i]);
     sums.of_slope[place] += X[i] > 0 ? 0 : X[i] * dY[i];
   }
@@ -55,21 +42,6 @@ Sums ExpectedSums(
 
 class CudaMapSums : public GpuTest {
  protected:
-  /// PReluGrad of dY, X and slope, into dX and dSlope.
-  static Status Run(
-      DataType type,
-      const std::vector<ConstTensorRef>& inputs,
-      const std::vector<TensorRef>& outputs) {
-    Registry registry;
-    if (Status status = RegisterAll(registry); !status.ok()) {
-      return status;
-    }
-    const Result<Kernel> kernel = Kernel::Create(registry, "PReluGrad", {type}, Backend::kCuda);
-    ContextOptions options;
-    options.device = {Backend::kCuda, 0};
-    return kernel.ok() ? kernel->Run(Context(options), inputs, outputs) : kernel.status();
-  }
-
   /// dSlope is added to 5 in every second run, dX is written over dY.
   static void Check(const Shape& shape, DataType type) {
     const Sizes strides = shape.strides.empty()
@@ -95,7 +67,7 @@ class CudaMapSums : public GpuTest {
       const TensorRef s = slope.GpuRef();
       TensorRef out = dSlope.GpuRef();
       out.accumulate = accumulates;
-      const Status status = Run(type, {in, x, s}, {in, out});
+      const Status status = RunOnGpu("PReluGrad", type, {in, x, s}, {in, out});
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(dY.GpuValues(), expected.of_x);
       std::vector<double> sums = expected.of_slope;
@@ -160,7 +132,8 @@ TEST_F(CudaMapSums, MoreElementsThan32BitsCount) {
   const ConstTensorRef in = all;
   const ConstTensorRef of_slope = slope.GpuRef();
   const TensorRef out = dSlope.GpuRef();
-  const Status status = Run(DataType::kDouble, {in, in, of_slope}, {TensorRef(), out});
+  const Status status =
+      RunOnGpu("PReluGrad", DataType::kDouble, {in, in, of_slope}, {TensorRef(), out});
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(dSlope.GpuValues(), std::vector<double>(1, static_cast<double>(kMany)));
 }
@@ -179,7 +152,7 @@ TEST_F(CudaMapSums, HalfIsSummedInFloat) {
     const ConstTensorRef X = minus.GpuRef();
     const ConstTensorRef of_slope = slope.GpuRef();
     const TensorRef out = dSlope.GpuRef();
-    const Status status = Run(type, {dY, X, of_slope}, {TensorRef(), out});
+    const Status status = RunOnGpu("PReluGrad", type, {dY, X, of_slope}, {TensorRef(), out});
     ASSERT_TRUE(status.ok()) << status.message();
     // 375 in half; bf16 has 376 beside it.
     const double expected = type == DataType::kMLFloat16 ? -375 : -376;

@@ -119,7 +119,7 @@ class Tensor {
     memory_.CopyIn(bytes_);
   }
 
-  /// Of elements that share memory, the last value stays.
+  /// Writes the values, one to each element. Where elements share memory, the last value stays.
   void Fill(const std::vector<double>& values) {
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
       support::Encode(type_, values[i], &bytes_[ByteOffset(offsets_[i])]);
