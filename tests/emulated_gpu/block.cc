@@ -68,6 +68,13 @@ struct Gate {
   unsigned generation = 0;
 };
 
+/// What some warps of a block wait at.
+struct Barrier {
+  Gate gate;
+  unsigned threads = 0;
+  unsigned arrived = 0;
+};
+
 struct Warp {
   Gate gate;
   unsigned alive = 0;
@@ -245,6 +252,26 @@ class Block {
     }
   }
 
+  /// A barrier for so many threads of whole warps, by its number.
+  void SyncSome(unsigned barrier, unsigned threads) {
+    if (barrier >= barriers_.size() || threads % kWarp != 0 || threads > threads_) {
+      Fail("%s: no barrier %u for %u threads", launch_->name, barrier, threads);
+    }
+    Barrier& some = barriers_[barrier];
+    if (some.arrived != 0 && some.threads != threads) {
+      Fail(
+          "%s: threads come to barrier %u for %u and %u", launch_->name, barrier, some.threads,
+          threads);
+    }
+    some.threads = threads;
+    if (++some.arrived < threads) {
+      WaitAt(some.gate);
+      return;
+    }
+    some.arrived = 0;
+    ++some.gate.generation;
+  }
+
   Exchanged* BeginExchange(unsigned lanes, void (*combine)(Exchanged*)) {
     Warp& warp = warps_[current_->number / kWarp];
     const unsigned lane = current_->number % kWarp;
@@ -327,6 +354,9 @@ class Block {
     alive_ = threads_;
     arrived_ = 0;
     arrived_at_grid_ = 0;
+    for (Barrier& barrier : barriers_) {
+      barrier.arrived = 0;
+    }
     for (unsigned i = 0; i < alive_; ++i) {
       Fiber& fiber = *fibers_[i];
       fiber.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
@@ -433,6 +463,7 @@ class Block {
   std::vector<Warp> warps_;
   Fiber* current_ = nullptr;
   Gate gate_;
+  std::array<Barrier, 16> barriers_;
   unsigned alive_ = 0;
   unsigned arrived_ = 0;
   /// Of the grid: opened by who has seen all blocks come to it.
@@ -570,6 +601,10 @@ void Run(const Launch& launch, Order order) {
 
 void SyncThreads() {
   the_block->SyncThreads();
+}
+
+void SyncSome(unsigned barrier, unsigned threads) {
+  the_block->SyncSome(barrier, threads);
 }
 
 void SyncGrid() {

@@ -58,6 +58,8 @@ struct Indices {
 extern Indices indices;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void SyncThreads();
+
+void SyncSome(unsigned barrier, unsigned threads);
 /// Waits for all threads of a cooperative launch. What static shared memory had before is gone: no
 /// kernel of ours counts on it.
 void SyncGrid();

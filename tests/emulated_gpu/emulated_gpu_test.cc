@@ -159,6 +159,24 @@ TEST(EmulatedGpu, ThreadsThatWaitForEachOtherEndTheProcess) {
   EXPECT_DEATH(RunKernel("test_deadlock", Order::kForward, {}), "wait for each other: 32 of 64");
 }
 
+TEST(EmulatedGpu, SomeWarpsWaitForEachOther) {
+  constexpr int kTwice = 2 * static_cast<int>(kThreads);
+  for (const Order order : kOrders) {
+    std::vector<int> seen(kTwice, -1);
+    RunKernel("test_some_warps", order, {.threads = kTwice}, seen.data());
+    for (int thread = 0; thread < kTwice; ++thread) {
+      EXPECT_EQ(seen[thread], thread ^ 32);
+    }
+  }
+}
+
+TEST(EmulatedGpu, WarpsThatWaitForOthersInVainEndTheProcess) {
+  EXPECT_DEATH(RunKernel("test_missing_warp", Order::kForward, {}), "wait for each other");
+  EXPECT_DEATH(
+      RunKernel("test_barrier_of_two_sizes", Order::kForward, {}),
+      "threads come to barrier 1 for 64 and 32");
+}
+
 constexpr Shape kTogether = {.shared_bytes = 16, .cooperative = true};
 
 /// What the threads of two blocks see: a hundred for each block that has counted, and their own.

@@ -112,6 +112,27 @@ extern "C" __global__ void test_deadlock() {
   __syncthreads();
 }
 
+/// Each warp gives its number to the one beside it; two have a barrier.
+extern "C" __global__ void test_some_warps(int* seen) {
+  __shared__ int given[128];
+  const int thread = static_cast<int>(threadIdx.x);
+  given[thread] = thread;
+  gradsmith::cuda::SynchronizeWarps(1 + thread / 64, 64);
+  seen[thread] = given[thread ^ 32];
+}
+
+/// The last warp does not come to the barrier of two.
+extern "C" __global__ void test_missing_warp() {
+  if (threadIdx.x < 32) {
+    gradsmith::cuda::SynchronizeWarps(1, 64);
+  }
+}
+
+/// Two warps come to a barrier for different numbers of threads.
+extern "C" __global__ void test_barrier_of_two_sizes() {
+  gradsmith::cuda::SynchronizeWarps(1, threadIdx.x < 32 ? 64 : 32);
+}
+
 extern "C" __global__ void test_warp(int* sums, unsigned* votes) {
   int sum = static_cast<int>(threadIdx.x);
   for (int distance = 16; distance > 0; distance /= 2) {

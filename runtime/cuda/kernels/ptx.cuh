@@ -172,6 +172,11 @@ __device__ __forceinline__ void SynchronizeBlock() {
   asm volatile("bar.sync 0, %0;" ::"n"(kThreads) : "memory");
 }
 
+/// A barrier for so many threads of a block, whole warps, which alone use its number, 1 to 15.
+__device__ __forceinline__ void SynchronizeWarps(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
 /// A barrier for the threads of a warp.
 __device__ __forceinline__ void SynchronizeWarp() {
   __syncwarp();

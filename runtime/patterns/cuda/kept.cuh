@@ -14,6 +14,10 @@ __device__ __forceinline__ unsigned Kept(unsigned number) {
   asm("" : "+r"(number));
   return number;
 }
+__device__ __forceinline__ int Kept(int number) {
+  asm("" : "+r"(number));
+  return number;
+}
 
 }  // namespace gradsmith::cuda
 

@@ -30,21 +30,19 @@
     gradsmith::cuda::RunRaggedRows<Functor, T, U>(task, launch, shared);         \
   }
 
-#define GRADSMITH_ROWS_KERNEL_BY_COLUMNS(form, kVector, kThreads, name, Functor, suffix, T, U) \
-  extern "C" __global__ void __launch_bounds__(kThreads)                                       \
-      gradsmith_rows_##form##_##name##_##suffix(                                               \
-          const __grid_constant__ gradsmith::internal::RowsTask task,                          \
-          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                        \
-    GRADSMITH_DYNAMIC_SHARED(shared);                                                          \
-    gradsmith::cuda::RowsByColumnsKernel<Functor, T, U, kVector>(task, launch, shared).Run();  \
+#define GRADSMITH_ROWS_KERNEL_BY_COLUMNS(form, kVector, name, Functor, suffix, T, U)          \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kFewerRowsThreads)            \
+      gradsmith_rows_##form##_##name##_##suffix(                                              \
+          const __grid_constant__ gradsmith::internal::RowsTask task,                         \
+          const __grid_constant__ gradsmith::cuda::RowsLaunch launch) {                       \
+    GRADSMITH_DYNAMIC_SHARED(shared);                                                         \
+    gradsmith::cuda::RowsByColumnsKernel<Functor, T, U, kVector>(task, launch, shared).Run(); \
   }
 
-#define GRADSMITH_ROWS_KERNELS_BY_COLUMNS(name, Functor, suffix, T, U)                             \
-  GRADSMITH_ROWS_KERNEL_BY_COLUMNS(                                                                \
-      by_columns, (gradsmith::cuda::kVectorOfBoth<T, U>), gradsmith::cuda::kMostRowsThreads, name, \
-      Functor, suffix, T, U)                                                                       \
-  GRADSMITH_ROWS_KERNEL_BY_COLUMNS(                                                                \
-      by_columns_elements, 1, gradsmith::cuda::kFewerRowsThreads, name, Functor, suffix, T, U)
+#define GRADSMITH_ROWS_KERNELS_BY_COLUMNS(name, Functor, suffix, T, U)                 \
+  GRADSMITH_ROWS_KERNEL_BY_COLUMNS(                                                    \
+      by_columns, (gradsmith::cuda::kVectorOfBoth<T, U>), name, Functor, suffix, T, U) \
+  GRADSMITH_ROWS_KERNEL_BY_COLUMNS(by_columns_elements, 1, name, Functor, suffix, T, U)
 
 #define GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)                                \
   GRADSMITH_ROWS_KERNEL(                                                                         \

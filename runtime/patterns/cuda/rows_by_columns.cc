@@ -26,19 +26,14 @@ struct Cut {
   [[nodiscard]] std::int64_t threads() const { return members * teams; }
 };
 
-/// Threads that a block has at most: those that hold single elements need more registers.
-int MostThreads(int vector) {
-  return vector == 1 ? kFewerRowsThreads : kMostRowsThreads;
-}
-
 /// Threads that have a row's columns: within a warp a power of two, else whole warps.
-std::int64_t MembersOf(std::int64_t length, int columns_of_thread) {
-  const std::int64_t least = CeilDivide(length, columns_of_thread);
+std::int64_t MembersOf(std::int64_t length, int columns_of_thread, int vector) {
+  const int beside = ThreadsBesideEachOther(vector);
+  const std::int64_t least = CeilDivide(length, std::int64_t{beside} * columns_of_thread) * beside;
   if (least > 32) {
     return CeilDivide(least, 32) * 32;
   }
-  const auto power = std::bit_ceil(static_cast<std::uint64_t>(least));
-  return std::max<std::int64_t>(static_cast<std::int64_t>(power), kLeastMembersByColumns);
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
 }
 
 Cut CutOf(
@@ -53,7 +48,7 @@ Cut CutOf(
   // Vectors wait in shared memory.
   const std::int64_t slots =
       vector == 1 ? 0 : std::int64_t{rows} * (columns / vector) * info.counts.inputs;
-  Cut cut = {.members = MembersOf(task.length, columns)};
+  Cut cut = {.members = MembersOf(task.length, columns, vector)};
   const auto shared_of = [&](std::int64_t teams) {
     // The sums of several teams take the place of rows when there are none any more.
     const std::int64_t sums =
@@ -61,10 +56,13 @@ Cut CutOf(
     return std::max(slots * kVectorBytes * cut.members * teams, sums);
   };
   cut.teams = std::max<std::int64_t>(RowsPolicyOf(device).threads_by_columns / cut.members, 1);
-  while (cut.teams > 1 && cut.threads() > 32 && shared_of(cut.teams) > MostShared(device)) {
+  const auto groups_of = [&](std::int64_t teams) { return CeilDivide(task.rows, teams * rows); };
+  while (cut.teams > 1 && cut.threads() > 32 &&
+         (shared_of(cut.teams) > MostShared(device) ||
+          groups_of(cut.teams) < device.multiprocessors())) {
     cut.teams /= 2;
   }
-  cut.groups = CeilDivide(task.rows, cut.teams * rows);
+  cut.groups = groups_of(cut.teams);
   cut.shared_bytes = shared_of(cut.teams);
   return cut;
 }
@@ -79,13 +77,8 @@ bool IsByColumns(
     int vector) {
   if (info.counts.column_inputs + info.counts.column_sums == 0 || info.rows_of_many_dims ||
       task.row_rank > 1 || task.length_rank != 1 || task.length == 0 ||
-      task.length > std::int64_t{MostThreads(vector)} * ColumnsOfThread(BytesOfSum(bytes)) ||
+      task.length > std::int64_t{kFewerRowsThreads} * ColumnsOfThread(BytesOfSum(bytes)) ||
       RowsPolicyOf(device).threads_by_columns == 0) {
-    return false;
-  }
-  // Where no phase comes before the outputs, single elements wider than 2 bytes are quicker along
-  // memory.
-  if (vector == 1 && info.phases == 0 && bytes > 2) {
     return false;
   }
   const Cut cut = CutOf(device, task, info, bytes, vector);

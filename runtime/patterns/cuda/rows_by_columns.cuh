@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cuda/kernels/ptx.cuh"
+#include "patterns/cuda/kept.cuh"
 #include "patterns/cuda/rows_lanes.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_memory.cuh"
@@ -34,8 +35,17 @@ class RowsByColumnsKernel {
         lanes_(launch),
         in_memory_{task, launch},
         shared_(static_cast<Word*>(shared)),
+        held_in_shared_(shared_ + threadIdx.x / 32 * (32 * kWords) + threadIdx.x % 32),
         team_(static_cast<int>(threadIdx.x) / launch.members),
-        member_(static_cast<int>(threadIdx.x) % launch.members) {
+        member_(static_cast<int>(threadIdx.x) % launch.members),
+        column_(member_ / kBeside * (kBeside * kChunks * kVector) + member_ % kBeside * kVector),
+        behind_(static_cast<int>(task.length) - column_) {
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      stored_[o] = Kept(task.tensors[t] != nullptr ? behind_ : 0);
+      added_[o] = Kept((task.accumulate >> t & 1U) != 0 ? stored_[o] : 0);
+    }
 #pragma unroll
     for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
       scalars_[i] = static_cast<A>(task.scalars[i]);
@@ -44,6 +54,7 @@ class RowsByColumnsKernel {
   }
 
   __device__ __forceinline__ void Run() {
+    FindInputs(FirstRow(blockIdx.x));
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       Fetch(FirstRow(blockIdx.x), r);
@@ -66,6 +77,11 @@ class RowsByColumnsKernel {
   static constexpr int kChunks = ColumnsOfThread(sizeof(A)) / kVector;
   static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
   static constexpr bool kInRegisters = kVector == 1;
+  static constexpr int kBeside = ThreadsBesideEachOther(kVector);
+  /// Columns from a chunk of a thread to its next.
+  static constexpr int kStep = kBeside * kVector;
+  /// What a thread holds of its team's rows.
+  static constexpr int kWords = kRows * kChunks * AtLeastOne(Functor::kInputs);
   static constexpr int kResults = AtLeastOne(Functor::kResults);
   static constexpr int kColumns = AtLeastOne(Functor::kColumnInputs);
   static constexpr int kSums = AtLeastOne(Functor::kColumnSums);
@@ -74,7 +90,6 @@ class RowsByColumnsKernel {
   static_assert(kLeastMembersByColumns >= 2 * kRows);
 
   using Word = typename Operands::Word;
-  using Words = Word[Functor::kInputs];
   using Outputs = A[kOutputs][kVector];
 
   using Once = OnceOfRows<Functor, A, kRows>;
@@ -85,21 +100,31 @@ class RowsByColumnsKernel {
   __device__ __forceinline__ std::int64_t FirstRow(std::int64_t group) const {
     return (group * launch_.teams + team_) * kRows;
   }
-  __device__ __forceinline__ int Column(int chunk) const {
-    return (member_ + chunk * launch_.members) * kVector;
+  __device__ __forceinline__ int Column(int chunk) const { return column_ + chunk * kStep; }
+  __device__ __forceinline__ bool HasChunk(int chunk) const { return chunk * kStep < behind_; }
+  /// Whether no thread has this chunk, or one behind it: rows shorter than the columns of one
+  /// warp's threads are left early.
+  __device__ __forceinline__ bool IsBehindRow(int chunk) const {
+    return kInRegisters && chunk > 0 && chunk % 4 == 0 &&
+           chunk * kStep >= static_cast<int>(task_.length);
   }
-  __device__ __forceinline__ bool HasChunk(int chunk) const {
-    return Column(chunk) < static_cast<int>(task_.length);
+  /// How far the thread's first column of a row lies from the first row, in bytes.
+  __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row) const {
+    return (row * task_.row_strides[tensor][0] + column_) * Operands::SizeOf(tensor);
   }
-  __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row, int chunk) const {
-    return (row * task_.row_strides[tensor][0] + Column(chunk)) * Operands::SizeOf(tensor);
+  /// How far a row lies behind the one before, in bytes.
+  __device__ __forceinline__ std::int64_t Pitch(int tensor) const {
+    return task_.row_strides[tensor][0] * Operands::SizeOf(tensor);
   }
-  /// What the thread has of an input in the r-th of the team's rows.
+  /// How far a chunk lies behind the first, in bytes.
+  static __device__ __forceinline__ std::int64_t BytesTo(int tensor, int chunk) {
+    return chunk * kStep * Operands::SizeOf(tensor);
+  }
+  /// What the thread has of an input in the r-th of the team's rows. A warp's words lie together,
+  /// so that the places of a thread's are known to the compiler.
   __device__ __forceinline__ Word& Held(int r, int chunk, int input) {
     const int word = (r * kChunks + chunk) * Functor::kInputs + input;
-    return kInRegisters
-               ? held_[word]
-               : shared_[word * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)];
+    return kInRegisters ? held_[word] : held_in_shared_[word * 32];
   }
 
   __device__ __forceinline__ void LoadColumns() {
@@ -117,28 +142,46 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// Begins to copy the r-th of the team's rows to shared memory, or to load it.
+  /// Finds where a row begins in each input: Fetch is to begin there.
+  __device__ __forceinline__ void FindInputs(std::int64_t row) {
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      ins_[t] = static_cast<const char*>(task_.tensors[t]) + ByteOf(t, row);
+    }
+  }
+  /// Begins to copy the r-th of the rows from `first` on to shared memory, or to load it. Rows are
+  /// fetched one behind the other.
   __device__ __forceinline__ void Fetch(std::int64_t first, int r) {
     if (first + r < task_.rows) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
+        if (IsBehindRow(c)) {
+          break;
+        }
         if (HasChunk(c)) {
 #pragma unroll
           for (int t = 0; t < Functor::kInputs; ++t) {
-            const auto* const from = static_cast<const char*>(task_.tensors[t]);
-            if (MayBeAbsent<Functor>(t) && from == nullptr) {
-              Held(r, c, t) = {};
-            } else if constexpr (kInRegisters) {
-              Operands::Load(t, from + ByteOf(t, first + r, c), &Held(r, c, t));
-            } else {
-              Operands::BeginCopy(t, SharedAddress(&Held(r, c, t)), from + ByteOf(t, first + r, c));
-            }
+            FetchWord(r, c, t);
           }
         }
       }
     }
+#pragma unroll
+    for (int t = 0; t < Functor::kInputs; ++t) {
+      ins_[t] += Pitch(t);
+    }
     if constexpr (!kInRegisters) {
       EndOfCopies();
+    }
+  }
+  __device__ __forceinline__ void FetchWord(int r, int chunk, int input) {
+    const char* const from = ins_[input] + BytesTo(input, chunk);
+    if (MayBeAbsent<Functor>(input) && task_.tensors[input] == nullptr) {
+      Held(r, chunk, input) = {};
+    } else if constexpr (kInRegisters) {
+      Operands::Load(input, from, &Held(r, chunk, input));
+    } else {
+      Operands::BeginCopy(input, SharedAddress(&Held(r, chunk, input)), from);
     }
   }
 
@@ -240,6 +283,9 @@ class RowsByColumnsKernel {
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
+      if (IsBehindRow(c)) {
+        break;
+      }
       if (!HasChunk(c)) {
         continue;
       }
@@ -262,6 +308,13 @@ class RowsByColumnsKernel {
   /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
+    FindInputs(next);
+    char* outs[kOutputs];
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      outs[o] = static_cast<char*>(task_.tensors[t]) + ByteOf(t, first);
+    }
 #pragma unroll(kInRegisters ? kRows : 1)
     for (int r = 0; r < kRows; ++r) {
       if (Functor::kPhases == 0 && !kInRegisters) {
@@ -271,21 +324,7 @@ class RowsByColumnsKernel {
       const typename Once::OfRow of_row = once.Of(lanes_, r);
       A results[kResults];
       Share(own, r, results);
-      const RowValues<A> row = ValuesOf(of_row, results);
-      if (first + r < task_.rows) {
-#pragma unroll
-        for (int c = 0; c < kChunks; ++c) {
-          if (HasChunk(c)) {
-            Elements elements;
-            Take(r, c, &elements);
-            Outputs out;
-            Map(row, elements, c, out);
-            StoreOutputs(out, first + r, c);
-            AddToSums(row, elements, c, out);
-          }
-        }
-      }
-      Fetch(next, r);
+      FinishRow(ValuesOf(of_row, results), r, first + r < task_.rows, next, outs);
     }
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t own_row = first + lanes_.row();
@@ -293,6 +332,71 @@ class RowsByColumnsKernel {
     if (Functor::kRowOutputs > 0 && own_row < task_.rows && member_ < lanes_.span() &&
         lane == lanes_.LaneOf(lanes_.row())) {
       WriteRowOutputs(ValuesOf(of_row, own), own_row);
+    }
+  }
+  /// Makes the outputs of the r-th row, if it exists, and fetches what takes its place.
+  __device__ __forceinline__ void FinishRow(
+      const RowValues<A>& row,
+      int r,
+      bool exists,
+      std::int64_t next,
+      char* (&outs)[kOutputs]) {
+    // What is held in registers gives its place to what is made of it, which is stored together:
+    // each store by itself would ask whether it adds.
+    constexpr int kMade = kInRegisters ? kChunks : 1;
+    Outputs made[kMade];
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      if (IsBehindRow(c)) {
+        break;
+      }
+      if (exists && HasChunk(c)) {
+        Elements elements;
+        Take(r, c, &elements);
+        Map(row, elements, c, made[c % kMade]);
+        AddToSums(row, elements, c, made[c % kMade]);
+        if constexpr (!kInRegisters) {
+          StoreChunks(made, c, outs);
+        }
+      }
+    }
+    if (kInRegisters && exists) {
+      StoreChunks(made, 0, outs);
+    }
+    Fetch(next, r);
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      outs[o] += Pitch(Places::kOutput + o);
+    }
+  }
+  /// Stores chunks from the first on.
+  template <int kMade>
+  __device__ __forceinline__ void
+  StoreChunks(const Outputs (&made)[kMade], int first, char* const (&outs)[kOutputs]) const {
+#pragma unroll
+    for (int o = 0; o < Functor::kOutputs; ++o) {
+      const int t = Places::kOutput + o;
+      if (added_[o] == 0) {
+#pragma unroll
+        for (int c = 0; c < kMade; ++c) {
+          if (IsBehindRow(first + c)) {
+            break;
+          }
+          if ((first + c) * kStep < stored_[o]) {
+            Operands::Store(t, outs[o] + BytesTo(t, first + c), made[c][o], /*adds=*/false);
+          }
+        }
+      } else {
+#pragma unroll
+        for (int c = 0; c < kMade; ++c) {
+          if (IsBehindRow(first + c)) {
+            break;
+          }
+          if ((first + c) * kStep < added_[o]) {
+            Operands::Store(t, outs[o] + BytesTo(t, first + c), made[c][o], /*adds=*/true);
+          }
+        }
+      }
     }
   }
   __device__ __forceinline__ void
@@ -304,17 +408,6 @@ class RowsByColumnsKernel {
 #pragma unroll
       for (int o = 0; o < Functor::kOutputs; ++o) {
         out[o][v] = of_place[o];
-      }
-    }
-  }
-  __device__ __forceinline__ void StoreOutputs(const Outputs& out, std::int64_t at, int chunk)
-      const {
-#pragma unroll
-    for (int o = 0; o < Functor::kOutputs; ++o) {
-      const int t = Places::kOutput + o;
-      if (task_.tensors[t] != nullptr) {
-        auto* const to = static_cast<char*>(task_.tensors[t]);
-        Operands::Store(t, to + ByteOf(t, at, chunk), out[o], (task_.accumulate >> t & 1U) != 0);
       }
     }
   }
@@ -356,6 +449,9 @@ class RowsByColumnsKernel {
     for (int s = 0; s < kSums; ++s) {
 #pragma unroll
       for (int c = 0; c < kChunks; ++c) {
+        if (IsBehindRow(c)) {
+          break;
+        }
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
           if (HasChunk(c) && launch_.teams == 1) {
@@ -382,15 +478,24 @@ class RowsByColumnsKernel {
 
   const RowsTask& task_;
   const RowsLaunch& launch_;
-  RowsOfLanes<Functor, A, kRows> lanes_;
+  typename Once::Lanes lanes_;
   SumsInMemory<A, kSums, Places::kColumnSum> in_memory_;
   Word* shared_;
+  Word* held_in_shared_;
   int team_;
   int member_;
+  /// The thread's first column, and how many columns there are from it on: in a row, in each output
+  /// that is written, and in each that is added to.
+  int column_;
+  int behind_;
+  int stored_[kOutputs];
+  int added_[kOutputs];
   int turn_ = 0;
+  /// Where the thread's first column is of the row that is fetched next.
+  const char* ins_[AtLeastOne(Functor::kInputs)];
   A scalars_[internal::kMaxRowsScalars];
   Word columns_[kChunks][kColumns];
-  Word held_[kInRegisters ? kRows * kChunks * AtLeastOne(Functor::kInputs) : 1] = {};
+  Word held_[kInRegisters ? kWords : 1] = {};
   A sums_[kSums][kChunks][kVector] = {};
 };
 

@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_LANES_CUH_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_LANES_CUH_
 
+#include "cuda/kernels/ptx.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_results.cuh"
 #include "patterns/rows_functor.h"
@@ -33,7 +34,7 @@ class RowsOfLanes {
   [[nodiscard]] __device__ __forceinline__ int first_lane() const { return first_lane_; }
   [[nodiscard]] __device__ __forceinline__ int span() const { return span_; }
 
-  /// Makes of what the threads found of all rows the results of this lane's. All threads of a block
+  /// Makes of what the threads found of all rows the results of this lane's. All threads of a team
   /// come here together, and the buffers take turns, so that one wait will do.
   __device__ __forceinline__ void
   Combine(int phase, int* turn, A (&found)[kRows][kResults], A (&own)[kResults]) const {
@@ -55,7 +56,7 @@ class RowsOfLanes {
   }
 
  private:
-  static constexpr int kWarps = kMostRowsThreads / 32;
+  static constexpr int kWarps = kFewerRowsThreads / 32;
 
   static __device__ __forceinline__ A OfOther(A value, int distance) {
     return __shfl_xor_sync(0xFFFFFFFFU, value, distance);
@@ -87,31 +88,31 @@ class RowsOfLanes {
 
   /// Adds up what the team's warps found, in their order.
   __device__ __forceinline__ void CombineWarps(int phase, int turn, A (&own)[kResults]) const {
-    constexpr int kLanes = 32 / kRows;
-    __shared__ A shared[2][kResults][kRows][kWarps];
+    __shared__ A shared[2][kWarps][kRows][kResults];
     static_assert(sizeof(shared) <= kRowsStaticBytes);
     const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int of_row = static_cast<int>(threadIdx.x) % kLanes;
+    if (static_cast<int>(threadIdx.x) % (32 / kRows) == 0) {
 #pragma unroll
-    for (int i = 0; i < kResults; ++i) {
-      if (Functor::PhaseOf(i) == phase && of_row == 0) {
-        shared[turn][i][row_][warp] = own[i];
+      for (int i = 0; i < kResults; ++i) {
+        if (Functor::PhaseOf(i) == phase) {
+          shared[turn][warp][row_][i] = own[i];
+        }
       }
     }
-    __syncthreads();
-    const int first = warp - warp % warps_;
+    const int team = warp / warps_;
+    SynchronizeWarps(1 + team, warps_ * 32);
+    const int first = team * warps_;
 #pragma unroll
     for (int i = 0; i < kResults; ++i) {
-      if (Functor::PhaseOf(i) != phase) {
-        continue;
-      }
-      own[i] = ResultOfNothing<Functor, A>(i);
-      for (int w = of_row; w < warps_; w += kLanes) {
-        own[i] = ResultOfBoth<Functor>(i, own[i], shared[turn][i][row_][first + w]);
-      }
+      own[i] = Functor::PhaseOf(i) == phase ? shared[turn][first][row_][i] : own[i];
+    }
+#pragma unroll 1
+    for (int w = first + 1; w < first + warps_; ++w) {
 #pragma unroll
-      for (int d = kLanes / 2; d > 0; d /= 2) {
-        own[i] = ResultOfBoth<Functor>(i, own[i], OfOther(own[i], d));
+      for (int i = 0; i < kResults; ++i) {
+        if (Functor::PhaseOf(i) == phase) {
+          own[i] = ResultOfBoth<Functor>(i, own[i], shared[turn][w][row_][i]);
+        }
       }
     }
   }

@@ -26,16 +26,23 @@ constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
 template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 
-/// Kernels by columns: how many columns a thread has, and how many rows a team has at once, of
-/// which each thread has four vectors; or two rows of single elements.
+/// Kernels by columns: how many columns a thread has at most. Their sums and what there is once of
+/// each are in its registers, so that a block has kFewerRowsThreads at most.
 constexpr int ColumnsOfThread(int bytes_of_sum) {
-  return bytes_of_sum == 8 ? 4 : 8;
+  return bytes_of_sum == 8 ? 8 : 16;
 }
+/// How many rows a team has at once, of which each thread has eight vectors; or one of single
+/// elements, which wait in registers.
 constexpr int RowsOfTeam(int bytes_of_sum, int vector) {
-  return vector == 1 ? 2 : 4 / (ColumnsOfThread(bytes_of_sum) / vector);
+  return vector == 1 ? 1 : 8 / (ColumnsOfThread(bytes_of_sum) / vector);
 }
 /// Threads of a team in them, at least: its lanes know what there is once of its rows.
 inline constexpr int kLeastMembersByColumns = 8;
+/// So many neighbouring threads have neighbouring columns, and move a line of the caches at once,
+/// or as many single elements.
+constexpr int ThreadsBesideEachOther(int vector) {
+  return vector == 1 ? 16 : kLeastMembersByColumns;
+}
 
 /// RowsLaunch is how a launch cuts a task. A team is the threads that share a row, or as many
 /// neighbouring rows as a vector has elements; a group is the rows that a block has at once.

@@ -142,13 +142,39 @@ __device__ __forceinline__ void LoadWord(const void* from, Word* word) {
   memcpy(word, values, sizeof(values));
 }
 
+/// A word in parts of four bytes, or in one of fewer. Elements are made of these: if they are
+/// copied from the word, the compiler may take it apart to bytes.
+__device__ __forceinline__ void TakeApart(const uint4& word, unsigned (&parts)[4]) {
+  parts[0] = word.x;
+  parts[1] = word.y;
+  parts[2] = word.z;
+  parts[3] = word.w;
+}
+__device__ __forceinline__ void TakeApart(const uint2& word, unsigned (&parts)[2]) {
+  parts[0] = word.x;
+  parts[1] = word.y;
+}
+template <typename Word>
+__device__ __forceinline__ void TakeApart(const Word& word, unsigned (&parts)[1]) {
+  parts[0] = word;
+}
+
 template <typename E, int kVector, typename Word, typename A>
 __device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
-  E values[kVector];
-  memcpy(values, &word, sizeof(values));
+  constexpr int kParts = sizeof(Word) > 4 ? static_cast<int>(sizeof(Word) / 4) : 1;
+  // Of a part with two elements, and of an element with two parts.
+  constexpr int kElements = sizeof(E) < 4 ? static_cast<int>(4 / sizeof(E)) : 1;
+  constexpr int kOfElement = sizeof(E) > 4 ? 2 : 1;
+  unsigned parts[kParts];
+  TakeApart(word, parts);
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    to[v] = Convert<A>(values[v]);
+  for (int v = 0; v < kVector; v += kElements) {
+    E elements[kElements];
+    memcpy(elements, parts + v / kElements * kOfElement, sizeof(elements));
+#pragma unroll
+    for (int i = 0; i < kElements && v + i < kVector; ++i) {
+      to[v + i] = Convert<A>(elements[i]);
+    }
   }
 }
 

@@ -40,6 +40,8 @@ struct RowsPolicy {
   int most_shared_bytes = 210 << 10;
   /// Blocks that sum columns, for each multiprocessor, by their threads.
   int summing_threads = 1024;
+  /// The same for kernels by columns, which need more registers.
+  int summing_threads_by_columns = 512;
   /// Memory for sums of columns, at most, where there is more than one block.
   std::int64_t most_columns_bytes = std::int64_t{256} << 20U;
 };

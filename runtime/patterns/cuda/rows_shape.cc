@@ -280,9 +280,12 @@ std::int64_t BlocksOf(
   const RowsPolicy& policy = RowsPolicyOf(device);
   const bool sums = bytes_of_sums > 0;
   const std::int64_t shared = std::int64_t{shape.shared_bytes} + kRowsStaticBytes;
+  int threads = sums ? policy.summing_threads : policy.resident_threads;
+  if (shape.access.is_by_columns) {
+    threads = policy.summing_threads_by_columns;
+  }
   const std::int64_t of_each = std::min<std::int64_t>(
-      (sums ? policy.summing_threads : policy.resident_threads) / static_cast<int>(shape.threads),
-      device.shared_bytes() / shared);
+      threads / static_cast<int>(shape.threads), device.shared_bytes() / shared);
   const std::int64_t at_once = device.multiprocessors() * std::max<std::int64_t>(of_each, 1);
   const std::int64_t blocks = std::max<std::int64_t>(at_once / std::max(shape.launch.parts, 1), 1);
   const std::int64_t affordable = std::max<std::int64_t>(

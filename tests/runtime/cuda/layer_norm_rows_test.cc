@@ -102,7 +102,7 @@ TEST_F(CudaLayerNormRows, NoRowsSumToZero) {
 /// once.
 TEST_F(CudaLayerNormRows, ByColumns) {
   const Types float_types = {kFloat, kFloat, kFloat};
-  for (const std::int64_t length : {8, 256, 744, 4096, 8192, 3, 30, 999, 4095}) {
+  for (const std::int64_t length : {8, 256, 744, 4096, 8192, 3, 30, 100, 999, 4095, 8191}) {
     const Sizes dims = {RowsByColumns(length, float_types), length};
     const OpCall gradient = MakeGradient(dims, float_types);
     ASSERT_EQ(AccessOfGradient(gradient).is_by_columns, dims[0] > 0) << length;

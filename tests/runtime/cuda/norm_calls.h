@@ -118,7 +118,7 @@ class CudaNormTest : public CudaTest {
     const RowsInfo& info = kRowsInfo<LayerNormGradientOperands>;
     const int bytes = static_cast<int>(std::max(SizeOf(types[0]), SizeOf(types[1])));
     internal::RowsTask task;
-    task.rows = 1;
+    task.rows = 1 << 20;  // enough for as many teams as a block has at most
     task.length = length;
     const int vector = 16 / bytes;
     const RowsAccess access = {.vector = length % vector == 0 ? vector : 1, .is_by_columns = true};

@@ -172,30 +172,35 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
   for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16}) {
     const std::int64_t columns = ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
     for (const std::int64_t length :
-         {columns, 32 * columns, 33 * columns, 96 * columns, 1024 * columns}) {
+         {columns, 9 * columns, 32 * columns, 33 * columns, 96 * columns, 512 * columns}) {
       ByColumns problem = {.rows = 1 << 20, .length = length, .type = type};
       const RowsShape shape = problem.ShapeOn(device());
-      const std::int64_t members = std::max<std::int64_t>(length / columns, kLeastMembersByColumns);
-      // A thread keeps four vectors of both inputs.
-      const bool has_place = members * 4 * 2 * 16 <= MostShared(device());
+      std::int64_t members = std::max<std::int64_t>(length / columns, kLeastMembersByColumns);
+      members = members == 9 ? 16 : members == 33 ? 64 : members;
+      // A thread keeps eight vectors of both inputs.
+      const bool has_place = members * 8 * 2 * 16 <= MostShared(device());
       ASSERT_EQ(shape.access.is_by_columns, has_place) << ToString(type) << ", " << length;
       if (!has_place) {
         continue;
       }
-      EXPECT_EQ(shape.launch.members, members == 33 ? 64 : members);
+      EXPECT_EQ(shape.launch.members, members);
       EXPECT_EQ(shape.threads, static_cast<unsigned>(shape.launch.members * shape.launch.teams));
       EXPECT_EQ(shape.threads % 32, 0U);
       EXPECT_LE(static_cast<int>(shape.shared_bytes), MostShared(device()));
       const int vector = 16 / static_cast<int>(SizeOf(type));
-      const std::int64_t group =
-          std::int64_t{shape.launch.teams} * RowsOfTeam(type == DataType::kDouble ? 8 : 4, vector);
+      // Where there are fewer rows a block has fewer teams, of a warp at least.
+      const std::int64_t group = std::max<std::int64_t>(32 / members, 1) *
+                                 RowsOfTeam(type == DataType::kDouble ? 8 : 4, vector);
+      EXPECT_GE(
+          shape.launch.teams * std::int64_t{RowsOfTeam(type == DataType::kDouble ? 8 : 4, vector)},
+          group);
       problem.rows = group * (device().multiprocessors() - 1);
       EXPECT_FALSE(problem.IsOn(device())) << ToString(type) << ", " << length;
       ++problem.rows;
       EXPECT_TRUE(problem.IsOn(device())) << ToString(type) << ", " << length;
     }
     EXPECT_FALSE(
-        (ByColumns{.rows = 1 << 20, .length = 1025 * columns, .type = type}.IsOn(device())));
+        (ByColumns{.rows = 1 << 20, .length = 513 * columns, .type = type}.IsOn(device())));
   }
 }
 
@@ -206,19 +211,17 @@ TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
   ByColumns misaligned = plain;
   misaligned.misaligned = 4;
   ByColumns odd = plain;
-  odd.length = 4095;
+  odd.length = 8191;
   for (const ByColumns& problem : {gap, misaligned, odd}) {
     const RowsShape shape = problem.ShapeOn(device());
     EXPECT_TRUE(shape.access.is_by_columns) << problem.length;
     EXPECT_EQ(shape.access.vector, 1) << problem.length;
     EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
   }
-  odd.length = 4097;  // more than the threads of a block hold
+  odd.length = 8193;  // more than the threads of a block hold
   EXPECT_FALSE(odd.IsOn(device()));
   ByColumns no_phases = gap;
   no_phases.info.phases = 0;
-  EXPECT_FALSE(no_phases.IsOn(device()));
-  no_phases.type = DataType::kBFloat16;
   EXPECT_TRUE(no_phases.IsOn(device()));
 }
 

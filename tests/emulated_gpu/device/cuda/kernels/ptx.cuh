@@ -98,6 +98,10 @@ void SynchronizeBlock() {
   emulated_gpu::SyncThreads();
 }
 
+inline void SynchronizeWarps(int barrier, int threads) {
+  emulated_gpu::SyncSome(static_cast<unsigned>(barrier), static_cast<unsigned>(threads));
+}
+
 inline void SynchronizeGrid() {
   emulated_gpu::SyncGrid();
 }

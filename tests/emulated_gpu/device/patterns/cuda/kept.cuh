@@ -11,6 +11,9 @@ inline std::int64_t Kept(std::int64_t number) {
 inline unsigned Kept(unsigned number) {
   return number;
 }
+inline int Kept(int number) {
+  return number;
+}
 
 }  // namespace gradsmith::cuda
 
