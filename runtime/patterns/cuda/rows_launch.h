@@ -22,7 +22,7 @@ constexpr int MostRowsThreads(bool is_across, bool sums, int bytes) {
 }
 
 /// Teams that stand beside each other in a kernel across rows: they have 64 bytes of vectors, or a
-/// warp has 32 single elements.
+/// warp has 32 single elements. Teams of one thread are as many as a block has threads.
 template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 

@@ -26,6 +26,9 @@ struct RowsPolicy {
   int vectors_of_summing_thread = 2;
   int elements_of_thread = 32;
   int elements_of_summing_thread = 8;
+  /// Rows across memory that are no longer have one thread each, or one for as many as a vector
+  /// has.
+  int most_of_single_thread = 32;
   /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
   int resident_threads = 1024;
   /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than

@@ -157,17 +157,58 @@ void CutIntoParts(
   }
 }
 
+/// How many element inputs there are, of which vectors are kept.
+std::int64_t InputsOf(const RowsTask& task, const RowsCounts& counts) {
+  std::int64_t inputs = counts.inputs;
+  for (int t = 0; t < counts.inputs; ++t) {
+    const bool may_be_absent = (counts.optional_inputs >> static_cast<unsigned>(t) & 1U) != 0;
+    inputs -= may_be_absent && task.tensors[t] == nullptr ? 1 : 0;
+  }
+  return inputs;
+}
+
+/// How many teams of one thread each a block has across memory, where rows are short: as many as
+/// leave each multiprocessor blocks, two of which hold all of their rows. 0 where teams should have
+/// more threads.
+int SingleTeams(
+    const DeviceInfo& device,
+    const RowsTask& task,
+    const RowsInfo& info,
+    std::int64_t bytes_of_word,
+    int vector) {
+  const RowsPolicy& policy = RowsPolicyOf(device);
+  if (task.length > policy.most_of_single_thread) {
+    return 0;
+  }
+  const std::int64_t held = InputsOf(task, info.counts) * task.length * bytes_of_word;
+  const auto groups_of = [&](int teams) {
+    return CeilDivide(task.rows, std::int64_t{teams} * vector);
+  };
+  for (int teams = policy.threads; teams >= 32; teams /= 2) {
+    if (2 * teams * held <= MostShared(device) &&
+        groups_of(teams) >= std::int64_t{2} * device.multiprocessors()) {
+      return teams;
+    }
+  }
+  return 0;
+}
+
 void CutAcross(
     const DeviceInfo& device,
     const RowsTask& task,
     const RowsInfo& info,
+    const RowsBytes& bytes,
     RowsShape* shape) {
   const int vector = shape->access.vector;
-  const int teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
   const std::int64_t chunks =
       ChunksOfThread(RowsPolicyOf(device), shape->access, /*sums_wide=*/false);
-  const std::int64_t members = std::clamp<std::int64_t>(
-      PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
+  int teams = SingleTeams(device, task, info, vector * bytes.element, vector);
+  std::int64_t members = 1;
+  if (teams == 0) {
+    teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
+    members = std::clamp<std::int64_t>(
+        PowerOfTwo(CeilDivide(task.length, chunks)), 32 / teams, kFewerRowsThreads / teams);
+  }
   shape->launch.members = static_cast<int>(members);
   shape->launch.member_bits = std::countr_zero(static_cast<unsigned>(members));
   shape->launch.teams = teams;
@@ -211,16 +252,6 @@ void CutAlong(
   if (info.results > 0 && !shape->access.is_ragged) {
     CutIntoParts(task, PartsOf(device, task.rows, task.length, part), vector, &launch);
   }
-}
-
-/// How many element inputs there are, of which vectors are kept.
-std::int64_t InputsOf(const RowsTask& task, const RowsCounts& counts) {
-  std::int64_t inputs = counts.inputs;
-  for (int t = 0; t < counts.inputs; ++t) {
-    const bool may_be_absent = (counts.optional_inputs >> static_cast<unsigned>(t) & 1U) != 0;
-    inputs -= may_be_absent && task.tensors[t] == nullptr ? 1 : 0;
-  }
-  return inputs;
 }
 
 /// Shares a block's shared memory between sums of columns, each of which would otherwise be read
@@ -357,7 +388,7 @@ RowsShape ShapeOf(
   if (access.is_by_columns) {
     CutByColumns(device, task, info, bytes, &shape);
   } else if (access.is_across) {
-    CutAcross(device, task, info, &shape);
+    CutAcross(device, task, info, of, &shape);
   } else {
     CutAlong(device, task, info, of, &shape);
   }

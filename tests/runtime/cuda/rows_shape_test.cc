@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "patterns/cuda/rows_policy.h"
 #include "patterns/rows.h"
 #include "runtime/cuda/gpu_tensor.h"
 
@@ -130,6 +131,23 @@ TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
   EXPECT_FALSE(shape.access.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);
+}
+
+TEST_F(CudaRowsShape, ShortRowsAcrossMemoryHaveOneThread) {
+  const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
+  const int most = RowsPolicyOf(device()).most_of_single_thread;
+  RowsShape shape = ShapeOfFloats(device(), {most, 1 << 20}, info);
+  EXPECT_TRUE(shape.access.is_across);
+  EXPECT_EQ(shape.launch.members, 1);
+  EXPECT_EQ(shape.threads, static_cast<unsigned>(shape.launch.teams));
+  EXPECT_GE(shape.launch.teams, 32);
+  EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.access.vector, 1 << 20);
+  EXPECT_EQ(shape.launch.held, most);
+  // Longer rows, and rows that would leave multiprocessors idle, have more threads.
+  shape = ShapeOfFloats(device(), {most + 1, 1 << 20}, info);
+  EXPECT_GT(shape.launch.members, 1);
+  shape = ShapeOfFloats(device(), {most, 32 * device().multiprocessors()}, info);
+  EXPECT_GT(shape.launch.members, 1);
 }
 
 /// A gradient of rows with a scale: dY, X, scale and a number for each row; dX, dScale.

@@ -123,6 +123,13 @@ TEST_F(CudaSoftmaxRows, RowsAcrossMemory) {
   Check({.name = "narrow", .dims = {3, 9, 2}, .axis = 1}, DataType::kDouble);
 }
 
+/// So many short rows that each has one thread.
+TEST_F(CudaSoftmaxRows, ManyShortRowsAcrossMemory) {
+  Check({.name = "vectors", .dims = {2, 5, 17000}, .axis = 1}, DataType::kFloat);
+  Check({.name = "longest", .dims = {2, 32, 8500}, .axis = 1}, DataType::kDouble, true);
+  Check({.name = "elements", .dims = {2, 9, 4999}, .axis = 1}, DataType::kMLFloat16);
+}
+
 TEST_F(CudaSoftmaxRows, AnyStrides) {
   for (const std::int64_t axis : {0, 1, 2, 3}) {
     Check({"strided", {2, 3, 4, 5}, axis, Layout::kStrided}, DataType::kFloat);
