@@ -9,14 +9,34 @@
 namespace gradsmith::cuda {
 
 /// LatestPolicy returns the row of a table of policies with the latest compute capability that a
-/// device has. The first row is for all devices; each has the field compute_capability.
+/// device has, 90 for 9.0. The first row is for all devices; each has the field compute_capability.
 template <typename Policy, std::size_t kRows>
-const Policy& LatestPolicy(const std::array<Policy, kRows>& table, const DeviceInfo& device) {
+constexpr const Policy& LatestPolicy(
+    const std::array<Policy, kRows>& table,
+    int compute_capability) {
   const Policy* best = &table.front();
   for (const Policy& policy : table) {
-    best = policy.compute_capability <= device.compute_capability() ? &policy : best;
+    const bool is_later = policy.compute_capability >= best->compute_capability;
+    best = policy.compute_capability <= compute_capability && is_later ? &policy : best;
   }
   return *best;
+}
+
+template <typename Policy, std::size_t kRows>
+const Policy& LatestPolicy(const std::array<Policy, kRows>& table, const DeviceInfo& device) {
+  return LatestPolicy(table, device.compute_capability());
+}
+
+/// HaveOneOrder returns whether all policies of a table have the same field `order`: what the order
+/// of sums depends on.
+template <typename Policy, std::size_t kRows>
+constexpr bool HaveOneOrder(const std::array<Policy, kRows>& table) {
+  for (const Policy& policy : table) {
+    if (!(policy.order == table.front().order)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace gradsmith::cuda

@@ -9,6 +9,7 @@
 /// value. Both compile this file: plain C++17.
 namespace gradsmith::batch_norm::own {
 
+/// Threads of a block, but where a thread or a block holds a channel.
 constexpr int kThreads = 256;
 /// Blocks that a multiprocessor is to hold at once.
 constexpr int kResidentBlocks = 4;
@@ -40,10 +41,11 @@ constexpr int kResidentStep = 2 * kThreads * kVectorBytes;
 template <int kElementBytes, bool kRelu>
 constexpr int kResidentSlots = (56 * 1024 - kResidentScratch<kElementBytes, kRelu>) / kResidentStep;
 
-/// Where a block holds all elements of its channels in shared memory: its threads and its channels
-/// at most, and bytes of elements, of which two blocks' fit a multiprocessor of compute capability
-/// 8.0 or 9.0.
+/// Where a block holds all elements of its channels in shared memory: its threads, how
+/// many such blocks a multiprocessor is to hold at once, its channels at most, and bytes of
+/// elements, of which two blocks' fit a multiprocessor of compute capability 8.0 or 9.0.
 constexpr int kHeldThreads = 512;
+constexpr int kHeldBlocks = 2;
 constexpr int kMostHeldChannels = 32;
 constexpr int kMostHeldBytes = 64 * 1024;
 

@@ -80,7 +80,6 @@ int HurtfulFills(const OpTask& task) {
 }
 
 Status FillHurtful(CUstream stream, const OpTask& task, int number) {
-  constexpr std::int64_t kMostBlocks = 1 << 16;
   const auto tensor = [&](int operand) { return ToTensor(task, operand); };
   check::Hurt arguments{};
   arguments.samples = SamplesOf(task);
@@ -100,7 +99,8 @@ Status FillHurtful(CUstream stream, const OpTask& task, int number) {
     return kernel.status();
   }
   const cuda::LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(std::min(arguments.samples.channels, kMostBlocks)),
+      .blocks_x =
+          static_cast<unsigned>(std::min(arguments.samples.channels, check::kMostHurtBlocks)),
       .threads = check::kThreads};
   return cuda::Launch(*kernel, shape, stream, arguments);
 }

@@ -7,7 +7,11 @@
 /// batch_norm/cuda/kernels/batch_norm_check.cu, by value. Both compile this file: plain C++17.
 namespace gradsmith::batch_norm::check {
 
+/// Threads of a block.
 constexpr int kThreads = 512;
+/// Blocks of the kernel that fills channels with data that hurts, at most: they go on to further
+/// channels.
+constexpr std::int64_t kMostHurtBlocks = 1 << 16;
 /// Batch and three spatial axes.
 constexpr int kSampleDims = 4;
 /// Channels that are checked, at most.

@@ -133,14 +133,14 @@ BuildOwn(const Target& target, const OpTask& task, const std::string& /*variant*
   return MakeOwnPlan(target.device, task);
 }
 
-Result<Variants> FitHeld(const Target& /*target*/, const OpTask& task) {
+Result<Variants> FitHeld(const Target& target, const OpTask& task) {
   if (DirectionOf(task) != Direction::kBackward) {
     return Unsupported("it is a gradient's");
   }
   const ConstTensorRef dY = task.tensors[backward::kDY];
   const ConstTensorRef X = task.tensors[backward::kX];
   const ConstTensorRef dX = task.tensors[backward::kDX];
-  if (!HeldShapeOf(dY, X, dX.present ? &dX : nullptr)) {
+  if (!HeldShapeOf(own::PolicyOf(target.device), dY, X, dX.present ? &dX : nullptr)) {
     return Unsupported(
         "a block does not hold the " + std::to_string(SamplesPerChannel(task)) +
         " samples of a channel, or they lie along more than two dims, or elements are many");

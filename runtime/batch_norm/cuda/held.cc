@@ -17,10 +17,8 @@ namespace {
 
 using internal::CeilDivide;
 
-/// What keeps a GPU busy, whichever it is: the order of sums must not depend on it.
-constexpr std::int64_t kManyBlocks = 128;
-/// From here on memory is the limit, which whole vectors use better.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 24U;
+/// What memory moves at once.
+constexpr std::int64_t kSectorBytes = 32;
 
 /// MostElementsOfBlock counts the elements of dY alone: a block holds as many of X.
 std::int64_t MostElementsOfBlock(DataType type) {
@@ -30,10 +28,8 @@ std::int64_t MostElementsOfBlock(DataType type) {
 /// Channels of a block: one where those of a sample lie apart. Where they lie side by side, as many
 /// as a sector of memory has, or more where that leaves blocks enough, or fewer where samples are
 /// many or blocks few.
-std::int64_t ChannelsOfBlock(const ConstTensorRef& dY, const ConstTensorRef& X) {
-  constexpr std::int64_t kSectorBytes = 32;
-  constexpr std::int64_t kFewestSideBySide = 4;
-  constexpr std::int64_t kFewBlocks = 64;
+std::int64_t
+ChannelsOfBlock(const own::HeldOrder& order, const ConstTensorRef& dY, const ConstTensorRef& X) {
   const std::int64_t channels = X.dims[1];
   if (channels == 1 || X.strides[1] != 1 || dY.strides[1] != 1) {
     return 1;
@@ -41,12 +37,12 @@ std::int64_t ChannelsOfBlock(const ConstTensorRef& dY, const ConstTensorRef& X) 
   const std::int64_t samples = own::SamplesPerChannel(X.dims);
   const std::int64_t most = MostElementsOfBlock(X.type);
   std::int64_t together = kSectorBytes / static_cast<std::int64_t>(SizeOf(X.type));
-  while (together < own::kMostHeldChannels && channels >= 2 * together * kManyBlocks &&
+  while (together < own::kMostHeldChannels && channels >= 2 * together * order.many_blocks &&
          2 * together * samples <= most) {
     together *= 2;
   }
-  while (together > kFewestSideBySide &&
-         (together * samples > most || channels < together * kFewBlocks)) {
+  while (together > order.least_channels &&
+         (together * samples > most || channels < together * order.few_blocks)) {
     together /= 2;
   }
   const auto all = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(channels)));
@@ -54,12 +50,13 @@ std::int64_t ChannelsOfBlock(const ConstTensorRef& dY, const ConstTensorRef& X) 
 }
 
 /// Threads have few elements where blocks are few.
-int ThreadsOfBlock(std::int64_t elements, std::int64_t blocks) {
-  constexpr std::uint64_t kFewestThreads = 32;
-  const std::int64_t of_thread = blocks >= kManyBlocks ? 4 : 2;
+int ThreadsOfBlock(const own::HeldOrder& order, std::int64_t elements, std::int64_t blocks) {
+  const std::int64_t of_thread =
+      blocks >= order.many_blocks ? order.elements_of_thread : order.elements_of_thread_of_few;
   const auto wanted = static_cast<std::uint64_t>(CeilDivide(elements, of_thread));
   return static_cast<int>(std::clamp<std::uint64_t>(
-      std::bit_ceil(wanted), kFewestThreads, std::uint64_t{own::kHeldThreads}));
+      std::bit_ceil(wanted), static_cast<std::uint64_t>(order.least_threads),
+      std::uint64_t{own::kHeldThreads}));
 }
 
 Result<CUkernel> FindHeld(const cuda::DeviceInfo& device, Activation activation, DataType type) {
@@ -74,15 +71,19 @@ Result<CUkernel> FindHeld(const cuda::DeviceInfo& device, Activation activation,
 
 }  // namespace
 
-std::optional<HeldShape>
-HeldShapeOf(const ConstTensorRef& dY, const ConstTensorRef& X, const ConstTensorRef* dX) {
+std::optional<HeldShape> HeldShapeOf(
+    const own::Policy& policy,
+    const ConstTensorRef& dY,
+    const ConstTensorRef& X,
+    const ConstTensorRef* dX) {
+  const own::HeldOrder& order = policy.order.held;
   const std::int64_t channels = X.dims[1];
   const std::int64_t samples = own::SamplesPerChannel(X.dims);
   if (samples < 2 || samples > MostElementsOfBlock(X.type) || channels < 1 ||
-      channels > kMostElements / samples) {
+      channels > order.most_elements / samples) {
     return std::nullopt;
   }
-  const std::int64_t together = ChannelsOfBlock(dY, X);
+  const std::int64_t together = ChannelsOfBlock(order, dY, X);
   HeldShape shape;
   shape.plan = own::DimsPlan({&dY, &X, dX});
   const auto& counts = shape.plan.walk.counts;
@@ -92,7 +93,7 @@ HeldShapeOf(const ConstTensorRef& dY, const ConstTensorRef& X, const ConstTensor
   }
   shape.plan.operands.accumulate = dX != nullptr && dX->accumulate;
   shape.plan.blocks_x = CeilDivide(channels, together);
-  shape.threads = ThreadsOfBlock(together * samples, shape.plan.blocks_x);
+  shape.threads = ThreadsOfBlock(order, together * samples, shape.plan.blocks_x);
   shape.walk.channels = static_cast<int>(together);
   shape.walk.lanes = shape.threads / shape.walk.channels;
   shape.walk.inner = cuda::DivisorOf(counts[own::kInner]);
@@ -110,7 +111,7 @@ Status HeldBackward(
     const BatchNormalizationGrad::Outputs& outputs) {
   const ConstTensorRef dX = IsPresent(outputs.dX) ? ConstTensorRef(*outputs.dX) : ConstTensorRef();
   const std::optional<HeldShape> shape =
-      HeldShapeOf(*inputs.dY, *inputs.X, dX.present ? &dX : nullptr);
+      HeldShapeOf(own::PolicyOf(device), *inputs.dY, *inputs.X, dX.present ? &dX : nullptr);
   if (!shape) {
     return {StatusCode::kUnsupported, "a block does not hold the samples of a channel"};
   }

@@ -8,6 +8,7 @@
 
 #include "batch_norm/cuda/arguments.h"
 #include "batch_norm/cuda/own_plan.h"
+#include "batch_norm/cuda/policy.h"
 #include "batch_norm/kernels.h"
 #include "cuda/device.h"
 #include "gradsmith/status.h"
@@ -31,8 +32,11 @@ struct HeldShape {
 /// HeldShapeOf returns none where a channel has too many samples, or fewer than two, or samples
 /// along more than two dims, or where there are so many elements that other kernels are known to be
 /// quicker. `dX` is null where it is not asked for.
-std::optional<HeldShape>
-HeldShapeOf(const ConstTensorRef& dY, const ConstTensorRef& X, const ConstTensorRef* dX);
+std::optional<HeldShape> HeldShapeOf(
+    const own::Policy& policy,
+    const ConstTensorRef& dY,
+    const ConstTensorRef& X,
+    const ConstTensorRef* dX);
 
 /// HeldBackward is BatchNormalizationGrad on the current device, or where B is given
 /// BatchNormalizationReluGrad; kUnsupported where there is no shape for it. Outputs with

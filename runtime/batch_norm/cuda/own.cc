@@ -23,6 +23,8 @@ using own::IsShort;
 using own::MakePlan;
 using own::Path;
 using own::Plan;
+using own::Policy;
+using own::PolicyOf;
 using own::SamplesPerChannel;
 using own::ShortPlan;
 using own::SumAlike;
@@ -36,7 +38,7 @@ constexpr std::int64_t kPartials = 2;
 
 /// The coefficients, then the slices' sums, whichever the path: strides of tensors that are not
 /// known yet have a say in it.
-std::size_t WorkspaceBytes(const ConstTensorRef& X) {
+std::size_t WorkspaceBytes(const cuda::DeviceInfo& device, const ConstTensorRef& X) {
   const std::int64_t channels = X.dims[1];
   const std::int64_t samples = SamplesPerChannel(X.dims);
   if (channels == 0) {
@@ -44,7 +46,7 @@ std::size_t WorkspaceBytes(const ConstTensorRef& X) {
   }
   return static_cast<std::size_t>(
              (channels * own::kAllCoefficients) +
-             (kPartials * own::MostPartials(channels, samples, X.type))) *
+             (kPartials * own::MostPartials(PolicyOf(device), channels, samples, X.type))) *
          sizeof(double);
 }
 
@@ -217,32 +219,37 @@ FinishBackward(CUstream stream, const own::BackwardFinish& finish, const Workspa
 
 /// Y from the coefficients.
 Status Normalize(
+    const Policy& policy,
     CUstream stream,
     Activation activation,
     const ConstTensorRef& X,
     const TensorRef& Y,
     const Workspace& workspace) {
   const ConstTensorRef output = Y;
-  const Plan plan = MakePlan({nullptr, &X, &output});
+  const Plan plan = MakePlan(policy, {nullptr, &X, &output});
   const double* coefficients = workspace.coefficients;
   const Step step = activation == Activation::kNone ? Step::kNormalize : Step::kNormalizeRelu;
   return RunStep(stream, step, X.type, plan, coefficients);
 }
 
-Plan InputGradientPlan(const BatchNormalizationReluGrad::Inputs& inputs, const TensorRef& dX) {
+Plan InputGradientPlan(
+    const Policy& policy,
+    const BatchNormalizationReluGrad::Inputs& inputs,
+    const TensorRef& dX) {
   const ConstTensorRef output = dX;
-  Plan plan = MakePlan({inputs.dY, inputs.X, &output});
+  Plan plan = MakePlan(policy, {inputs.dY, inputs.X, &output});
   plan.operands.accumulate = dX.accumulate;
   return plan;
 }
 
 /// dX from the coefficients.
 Status InputGradient(
+    const Policy& policy,
     CUstream stream,
     const BatchNormalizationReluGrad::Inputs& inputs,
     const TensorRef& dX,
     const Workspace& workspace) {
-  const Plan plan = InputGradientPlan(inputs, dX);
+  const Plan plan = InputGradientPlan(policy, inputs, dX);
   const double* coefficients = workspace.coefficients;
   const Step step =
       ActivationOf(inputs) == Activation::kNone ? Step::kInputGradient : Step::kReluInputGradient;
@@ -262,7 +269,7 @@ Status RunAtOnce(
   if (sums.path != Path::kVectors || !IsPresent(outputs.dX)) {
     return {StatusCode::kUnsupported, {}};
   }
-  const Plan all = InputGradientPlan(inputs, *outputs.dX);
+  const Plan all = InputGradientPlan(PolicyOf(device), inputs, *outputs.dX);
   const Activation activation = ActivationOf(inputs);
   const DataType type = inputs.dY->type;
   // A map that is cut finer is quicker apart.
@@ -292,27 +299,28 @@ Status ShortBackward(
 
 }  // namespace
 
-std::size_t ForwardWorkspace(const cuda::DeviceInfo& /*device*/, const ConstTensorRef& X) {
-  return WorkspaceBytes(X);
+std::size_t ForwardWorkspace(const cuda::DeviceInfo& device, const ConstTensorRef& X) {
+  return WorkspaceBytes(device, X);
 }
 
-std::size_t BackwardWorkspace(const cuda::DeviceInfo& /*device*/, const ConstTensorRef& X) {
-  return WorkspaceBytes(X);
+std::size_t BackwardWorkspace(const cuda::DeviceInfo& device, const ConstTensorRef& X) {
+  return WorkspaceBytes(device, X);
 }
 
 Status Forward(
-    const cuda::DeviceInfo& /*device*/,
+    const cuda::DeviceInfo& device,
     CUstream stream,
     Activation activation,
     const Attributes& attributes,
     const BatchNormalization::Inputs& inputs,
     const BatchNormalization::Outputs& outputs,
     void* workspace) {
+  const Policy& policy = PolicyOf(device);
   const ConstTensorRef& X = *inputs.X;
   if (X.dims[1] == 0) {
     return {};
   }
-  if (IsShort(X)) {
+  if (IsShort(policy, X)) {
     const ConstTensorRef Y = IsPresent(outputs.Y) ? ConstTensorRef(*outputs.Y) : ConstTensorRef();
     const Plan plan = ShortPlan({nullptr, &X, Y.present ? &Y : nullptr});
     return RunShort(
@@ -323,12 +331,12 @@ Status Forward(
   plan.walk = own::EmptyWalk(X.dims);
   const bool empty = SamplesPerChannel(X.dims) == 0;
   if (!empty) {
-    plan = MakePlan({nullptr, &X, nullptr});
+    plan = MakePlan(policy, {nullptr, &X, nullptr});
   }
   const own::ForwardFinish finish = MakeForwardFinish(attributes, inputs, outputs, plan);
   if (plan.whole && IsPresent(outputs.Y)) {
     const ConstTensorRef Y = *outputs.Y;
-    if (const Plan all = MakePlan({nullptr, &X, &Y}); SumAlike(plan, all)) {
+    if (const Plan all = MakePlan(policy, {nullptr, &X, &Y}); SumAlike(plan, all)) {
       return RunWhole(stream, activation, X.type, all, finish, parts);
     }
   }
@@ -342,8 +350,9 @@ Status Forward(
   if (Status status = FinishForward(stream, finish, parts); !status.ok()) {
     return status;
   }
-  return empty || !IsPresent(outputs.Y) ? Status()
-                                        : Normalize(stream, activation, X, *outputs.Y, parts);
+  return empty || !IsPresent(outputs.Y)
+             ? Status()
+             : Normalize(policy, stream, activation, X, *outputs.Y, parts);
 }
 
 Status Backward(
@@ -352,6 +361,7 @@ Status Backward(
     const BatchNormalizationReluGrad::Inputs& inputs,
     const BatchNormalizationGrad::Outputs& outputs,
     void* workspace) {
+  const Policy& policy = PolicyOf(device);
   const Dims& dims = inputs.dY->dims;
   const Activation activation = ActivationOf(inputs);
   const bool has_activation = activation != Activation::kNone;
@@ -359,7 +369,7 @@ Status Backward(
   if (dims[1] == 0 || (!products && !IsPresent(outputs.dBias))) {
     return {};
   }
-  if (IsShort(*inputs.dY) && (!IsPresent(inputs.X) || IsShort(*inputs.X))) {
+  if (IsShort(policy, *inputs.dY) && (!IsPresent(inputs.X) || IsShort(policy, *inputs.X))) {
     return ShortBackward(stream, inputs, outputs, products);
   }
   const Workspace parts(workspace, dims[1]);
@@ -367,7 +377,7 @@ Status Backward(
   plan.walk = own::EmptyWalk(dims);
   const bool empty = SamplesPerChannel(dims) == 0;
   if (!empty) {
-    plan = MakePlan({inputs.dY, products ? inputs.X : nullptr, nullptr});
+    plan = MakePlan(policy, {inputs.dY, products ? inputs.X : nullptr, nullptr});
   }
   const own::BackwardFinish finish = MakeBackwardFinish(inputs, outputs, plan, products);
   Status status = RunAtOnce(device, stream, inputs, outputs, plan, finish, parts);
@@ -386,8 +396,9 @@ Status Backward(
   if (!status.ok()) {
     return status;
   }
-  return empty || !IsPresent(outputs.dX) ? Status()
-                                         : InputGradient(stream, inputs, *outputs.dX, parts);
+  return empty || !IsPresent(outputs.dX)
+             ? Status()
+             : InputGradient(policy, stream, inputs, *outputs.dX, parts);
 }
 
 }  // namespace gradsmith::batch_norm

@@ -17,33 +17,6 @@ using internal::Grid;
 
 static_assert(kSampleDims == Grid::kRank && kInner == Grid::kLast);
 
-/// What a GPU needs to be busy, whichever it is: the order of sums must not depend on it.
-constexpr std::int64_t kRowBlocks = 1024;
-/// These are all resident at once: no last few leave the GPU half empty.
-constexpr std::int64_t kColumnBlocks = 512;
-/// A map that is not interleaved and has as many steps as this for each thread of so many blocks is
-/// cut into so many: they do not all go through memory in step then.
-constexpr std::int64_t kMapBlocks = 2048;
-constexpr std::int64_t kLongMap = 32;
-/// So many tiles that are so short, in vectors, are better not cut: one launch does it all.
-constexpr std::int64_t kLeastTiles = 128;
-constexpr std::int64_t kShortTile = 8192;
-/// Narrow tiles that are so short are better than wide ones that are cut. They are as wide as
-/// leaves kNarrowTiles of them, or as the narrowest, if these are not too few.
-constexpr int kNarrowWidth = 8;
-constexpr int kNarrowestWidth = 2;
-constexpr std::int64_t kNarrowTiles = 32;
-constexpr std::int64_t kFewestNarrowTiles = 8;
-constexpr std::int64_t kShortNarrowTile = 4096;
-/// More terms than these and a thread's sum gets coarse.
-constexpr std::int64_t kLongestSum = 1024;
-/// Fewer and a slice is not worth its block.
-constexpr std::int64_t kShortestRowSlice = 2048;
-constexpr std::int64_t kShortestColumnSum = 8;
-constexpr std::int64_t kMaxSlices = 1 << 15;
-/// Vectors side by side: what makes good use of memory, and what is wide enough.
-constexpr std::int64_t kLeastWidth = 32;
-constexpr std::int64_t kGoodWidth = 64;
 /// Channels first: a tile is up to so many elements, which is so many rows at most.
 constexpr std::int64_t kMaxTile = kMaxWidth * kVectorBytes / 2;
 
@@ -51,41 +24,45 @@ std::int64_t PerVector(DataType type) {
   return kVectorBytes / static_cast<std::int64_t>(SizeOf(type));
 }
 
-std::int64_t ClampSlices(std::int64_t wanted, std::int64_t longest, std::int64_t shortest) {
-  return std::clamp<std::int64_t>(std::max(std::min(wanted, shortest), longest), 1, kMaxSlices);
+std::int64_t
+ClampSlices(const Order& order, std::int64_t wanted, std::int64_t longest, std::int64_t shortest) {
+  return std::clamp<std::int64_t>(
+      std::max(std::min(wanted, shortest), longest), 1, order.most_slices);
 }
 
-std::int64_t RowSlices(std::int64_t channels, std::int64_t samples) {
+std::int64_t RowSlices(const Order& order, std::int64_t channels, std::int64_t samples) {
   return ClampSlices(
-      CeilDivide(kRowBlocks, channels), CeilDivide(samples, kThreads * kLongestSum),
-      CeilDivide(samples, kShortestRowSlice));
+      order, CeilDivide(order.rows.blocks, channels),
+      CeilDivide(samples, kThreads * order.longest_sum),
+      CeilDivide(samples, order.rows.shortest_slice));
 }
 
 /// The tiles are as even as they can be.
-int ColumnWidth(std::int64_t vectors) {
-  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, kGoodWidth)));
+int ColumnWidth(const ColumnOrder& order, std::int64_t vectors) {
+  return static_cast<int>(CeilDivide(vectors, CeilDivide(vectors, order.width)));
 }
 
 /// The width of narrow tiles none of which need be cut; 0 where there are none, or where wide ones
 /// are many.
-int NarrowWidth(std::int64_t vectors, std::int64_t steps) {
-  if (CeilDivide(vectors, ColumnWidth(vectors)) >= kLeastTiles) {
+int NarrowWidth(const ColumnOrder& order, std::int64_t vectors, std::int64_t steps) {
+  if (CeilDivide(vectors, ColumnWidth(order, vectors)) >= order.least_tiles) {
     return 0;
   }
-  for (int width = kNarrowWidth; width >= kNarrowestWidth; width /= 2) {
-    const std::int64_t least = width > kNarrowestWidth ? kNarrowTiles : kFewestNarrowTiles;
-    if (CeilDivide(vectors, width) >= least && steps * width <= kShortNarrowTile) {
+  for (int width = order.narrow_width; width >= order.narrowest_width; width /= 2) {
+    const std::int64_t least =
+        width > order.narrowest_width ? order.narrow_tiles : order.fewest_narrow_tiles;
+    if (CeilDivide(vectors, width) >= least && steps * width <= order.short_narrow_tile) {
       return width;
     }
   }
   return 0;
 }
 
-std::int64_t ColumnSlices(std::int64_t tiles, std::int64_t steps, int width) {
+std::int64_t ColumnSlices(const Order& order, std::int64_t tiles, std::int64_t steps, int width) {
   const std::int64_t lanes = kThreads / width;
   return ClampSlices(
-      kColumnBlocks / tiles, CeilDivide(steps, lanes * kLongestSum),
-      CeilDivide(steps, lanes * kShortestColumnSum));
+      order, order.columns.blocks / tiles, CeilDivide(steps, lanes * order.longest_sum),
+      CeilDivide(steps, lanes * order.columns.shortest_sum));
 }
 
 Grid SampleGrid(const ConstTensorRef& tensor) {
@@ -179,10 +156,10 @@ bool TakeChannelVectors(const Tensors& tensors, std::int64_t per_vector, Plan* p
 }
 
 /// The divisor of a row's vectors that leaves the fewest threads of a block idle; 0: none is wide.
-std::int64_t PickPart(std::int64_t vectors) {
+std::int64_t PickPart(const ColumnOrder& order, std::int64_t vectors) {
   std::int64_t best = 0;
   std::int64_t most = 0;
-  for (std::int64_t part = std::clamp<std::int64_t>(vectors, 1, kLeastWidth);
+  for (std::int64_t part = std::clamp<std::int64_t>(vectors, 1, order.least_width);
        part <= std::min<std::int64_t>(vectors, kMaxWidth); ++part) {
     if (vectors % part != 0) {
       continue;
@@ -197,10 +174,14 @@ std::int64_t PickPart(std::int64_t vectors) {
 
 /// The channels whose rows, one behind the other, are taken as one; the fewest that are whole
 /// vectors, or more where they are short.
-std::int64_t RowsTogether(std::int64_t channels, std::int64_t row, std::int64_t per_vector) {
+std::int64_t RowsTogether(
+    const ColumnOrder& order,
+    std::int64_t channels,
+    std::int64_t row,
+    std::int64_t per_vector) {
   std::int64_t count = 1;
   while (channels % (2 * count) == 0 &&
-         (count * row % per_vector != 0 || 2 * count * row <= kGoodWidth * per_vector)) {
+         (count * row % per_vector != 0 || 2 * count * row <= order.width * per_vector)) {
     count *= 2;
   }
   return count;
@@ -218,15 +199,19 @@ void DropInner(Plan* plan) {
 
 /// Channels first, in vectors, if they can be had: parts of rows, or rows of some channels
 /// together.
-bool TakeRowVectors(const Tensors& tensors, std::int64_t per_vector, Plan* plan) {
+bool TakeRowVectors(
+    const ColumnOrder& order,
+    const Tensors& tensors,
+    std::int64_t per_vector,
+    Plan* plan) {
   Walk& walk = plan->walk;
   const std::int64_t row = walk.counts[kInner];
   const bool dense = AllOf(tensors, plan->operands, [&](const Operand& operand) {
     return operand.channel_stride == row || walk.channels == 1;
   });
-  const std::int64_t together = dense ? RowsTogether(walk.channels, row, per_vector) : 1;
+  const std::int64_t together = dense ? RowsTogether(order, walk.channels, row, per_vector) : 1;
   const std::int64_t part =
-      together == 1 ? PickPart(row / per_vector) : together * row / per_vector;
+      together == 1 ? PickPart(order, row / per_vector) : together * row / per_vector;
   const bool vectors = AllOf(tensors, plan->operands, [&](const Operand& operand) {
     return operand.strides[kInner] == 1 &&
            AreMultiples(std::span(operand.strides).first<kInner>(), per_vector) &&
@@ -248,6 +233,7 @@ bool TakeRowVectors(const Tensors& tensors, std::int64_t per_vector, Plan* plan)
 
 /// Chooses the path, and what the columns are if it goes along them.
 Path ChoosePath(
+    const ColumnOrder& order,
     const Tensors& tensors,
     const Operand& leader,
     std::int64_t per_vector,
@@ -264,7 +250,7 @@ Path ChoosePath(
       (walk.counts[kInner] == 1 || leader.channel_stride < leader.strides[kInner])) {
     return TakeChannelVectors(tensors, per_vector, plan) ? Path::kVectors : Path::kColumns;
   }
-  return TakeRowVectors(tensors, per_vector, plan) ? Path::kVectors : Path::kRows;
+  return TakeRowVectors(order, tensors, per_vector, plan) ? Path::kVectors : Path::kRows;
 }
 
 /// The threads beside each other with which a block is through so many rows soonest: a power of
@@ -303,12 +289,17 @@ bool AreVectorsAlike(
   });
 }
 
-void CutRows(const Tensors& tensors, const Operand& leader, std::int64_t per_vector, Plan* plan) {
+void CutRows(
+    const Order& order,
+    const Tensors& tensors,
+    const Operand& leader,
+    std::int64_t per_vector,
+    Plan* plan) {
   Walk& walk = plan->walk;
   const std::int64_t inner = walk.counts[kInner];
   const std::int64_t rows = walk.samples / inner;
   walk.pieces = CeilDivide(inner, kPieceElements);
-  walk.slices = RowSlices(walk.channels, walk.samples);
+  walk.slices = RowSlices(order, walk.channels, walk.samples);
   walk.width = RowWidth(
       CeilDivide(rows * walk.pieces, walk.slices), std::min(inner, kPieceElements), per_vector);
   walk.vectors_alike = AreVectorsAlike(tensors, leader, per_vector, *plan);
@@ -316,7 +307,8 @@ void CutRows(const Tensors& tensors, const Operand& leader, std::int64_t per_vec
   plan->blocks_x = walk.channels;
 }
 
-void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
+void CutColumns(const Policy& policy, std::int64_t per_thread, bool is_map, Plan* plan) {
+  const ColumnOrder& order = policy.order.columns;
   Walk& walk = plan->walk;
   walk.steps = 1;
   for (const std::int64_t count : walk.counts) {
@@ -325,14 +317,17 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   int narrow = 0;
   if (walk.run == 1) {
     const std::int64_t vectors = walk.columns / per_thread;
-    narrow = per_thread > 1 && walk.columns == walk.channels ? NarrowWidth(vectors, walk.steps) : 0;
-    walk.width = narrow > 0 ? narrow : ColumnWidth(vectors);
+    narrow = per_thread > 1 && walk.columns == walk.channels
+                 ? NarrowWidth(order, vectors, walk.steps)
+                 : 0;
+    walk.width = narrow > 0 ? narrow : ColumnWidth(order, vectors);
   }
   plan->blocks_x = CeilDivide(walk.columns, walk.width * per_thread);
   walk.places = plan->blocks_x == 1 && walk.run == 1 ? walk.channels : walk.columns / walk.run;
-  walk.slices = ColumnSlices(plan->blocks_x, walk.steps, walk.width);
+  walk.slices = ColumnSlices(policy.order, plan->blocks_x, walk.steps, walk.width);
   if (per_thread > 1 && walk.columns == walk.channels * walk.run) {
-    const bool short_tiles = plan->blocks_x >= kLeastTiles && walk.steps * walk.width <= kShortTile;
+    const bool short_tiles =
+        plan->blocks_x >= order.least_tiles && walk.steps * walk.width <= order.short_tile;
     walk.slices = short_tiles || narrow > 0 ? 1 : walk.slices;
     plan->whole = walk.slices == 1;
   }
@@ -341,8 +336,8 @@ void CutColumns(std::int64_t per_thread, bool is_map, Plan* plan) {
   // far would take a division each time.
   const bool interleaved = walk.counts[kInner] == walk.steps;
   if (is_map && !interleaved && !plan->whole &&
-      walk.steps * plan->blocks_x >= kMapBlocks * lanes * kLongMap) {
-    walk.slices = std::max(walk.slices, kMapBlocks / plan->blocks_x);
+      walk.steps * plan->blocks_x >= policy.map_blocks * lanes * policy.long_map) {
+    walk.slices = std::max(walk.slices, policy.map_blocks / plan->blocks_x);
   }
   walk.ahead = interleaved ? lanes * walk.slices : lanes;
   ForEach(&plan->operands, [&](Operand* operand) {
@@ -373,18 +368,18 @@ std::int64_t SamplesPerChannel(const Dims& dims) {
   return samples;
 }
 
-Plan MakePlan(const Tensors& tensors) {
+Plan MakePlan(const Policy& policy, const Tensors& tensors) {
   const bool has_x = tensors[1] != nullptr;
   const ConstTensorRef& leader = has_x ? *tensors[1] : *tensors[0];
   Plan plan;
   SetDims(tensors, leader, &plan);
   const std::int64_t per_vector = PerVector(leader.type);
   const Operand leading = has_x ? plan.operands.X : plan.operands.dY;
-  plan.path = ChoosePath(tensors, leading, per_vector, &plan);
+  plan.path = ChoosePath(policy.order.columns, tensors, leading, per_vector, &plan);
   if (plan.path == Path::kRows) {
-    CutRows(tensors, leading, per_vector, &plan);
+    CutRows(policy.order, tensors, leading, per_vector, &plan);
   } else {
-    CutColumns(plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
+    CutColumns(policy, plan.path == Path::kVectors ? per_vector : 1, tensors[2] != nullptr, &plan);
   }
   plan.blocks_x = std::min(plan.blocks_x, kMaxBlocksX);
   return plan;
@@ -400,12 +395,11 @@ bool SumAlike(const Plan& a, const Plan& b) {
          a.walk.ahead == b.walk.ahead;
 }
 
-bool IsShort(const ConstTensorRef& tensor) {
-  constexpr std::int64_t kFewSamples = 20;
-  constexpr std::int64_t kFewElements = 1 << 19;
+bool IsShort(const Policy& policy, const ConstTensorRef& tensor) {
+  const ShortOrder& order = policy.order.of_short;
   const std::int64_t samples = SamplesPerChannel(tensor.dims);
-  return samples > 0 && samples <= kFewSamples && samples * tensor.dims[1] <= kFewElements &&
-         IsEvenlySpaced(tensor);
+  return samples > 0 && samples <= order.most_samples &&
+         samples * tensor.dims[1] <= order.most_elements && IsEvenlySpaced(tensor);
 }
 
 Plan DimsPlan(const Tensors& tensors) {
@@ -426,19 +420,21 @@ Walk EmptyWalk(const Dims& dims) {
   return walk;
 }
 
-std::int64_t MostPartials(std::int64_t channels, std::int64_t samples, DataType type) {
+std::int64_t
+MostPartials(const Policy& policy, std::int64_t channels, std::int64_t samples, DataType type) {
+  const Order& order = policy.order;
   const std::int64_t per_vector = PerVector(type);
   const auto last = [&](std::int64_t columns, std::int64_t steps, std::int64_t per_thread) {
-    const int width = ColumnWidth(CeilDivide(columns, per_thread));
-    return columns * ColumnSlices(CeilDivide(columns, width * per_thread), steps, width);
+    const int width = ColumnWidth(order.columns, CeilDivide(columns, per_thread));
+    return columns * ColumnSlices(order, CeilDivide(columns, width * per_thread), steps, width);
   };
   // A tile's rows of some channels are half a block's vectors at least, for each lane.
-  const std::int64_t most_blocks = kColumnBlocks * kMaxTile;
+  const std::int64_t most_blocks = order.columns.blocks * kMaxTile;
   const std::int64_t first = std::max(
-      std::min(most_blocks, channels * (1 + (samples / kShortestColumnSum))),
-      channels * (1 + (samples / kLongestSum)));
+      std::min(most_blocks, channels * (1 + (samples / order.columns.shortest_sum))),
+      channels * (1 + (samples / order.longest_sum)));
   return std::max(
-      {channels * RowSlices(channels, samples), last(channels, samples, 1),
+      {channels * RowSlices(order, channels, samples), last(channels, samples, 1),
        last(channels, samples, per_vector),
        last(channels * per_vector, samples / per_vector, per_vector), first});
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "batch_norm/cuda/arguments.h"
+#include "batch_norm/cuda/policy.h"
 #include "gradsmith/tensor.h"
 
 /// How the kernels of own.h go through tensors (N, C, D...). What is decided here depends on types,
@@ -23,6 +24,7 @@ inline constexpr int kPaths = 3;
 /// The tensors that a kernel goes through: dY, X and the output, null where it does not use them.
 using Tensors = std::array<const ConstTensorRef*, 3>;
 
+/// The most blocks along x: less than a grid takes.
 inline constexpr std::int64_t kMaxBlocksX = 1 << 30;
 
 /// Plan is how to go through some tensors together.
@@ -37,7 +39,7 @@ struct Plan {
 };
 
 /// MakePlan goes the way that suits the first tensor of X and dY that there is. None is empty.
-Plan MakePlan(const Tensors& tensors);
+Plan MakePlan(const Policy& policy, const Tensors& tensors);
 
 /// DimsPlan has the tensors' dims and strides, made as few as serve all of them, and no way to go.
 Plan DimsPlan(const Tensors& tensors);
@@ -50,7 +52,7 @@ bool SumAlike(const Plan& a, const Plan& b);
 
 /// IsShort returns whether samples are so few, of so few elements in all, that a thread for each
 /// channel is quickest. Which outputs there are has no say in it: sums are to be the same.
-bool IsShort(const ConstTensorRef& tensor);
+bool IsShort(const Policy& policy, const ConstTensorRef& tensor);
 
 /// ShortPlan is for kernels of a thread for each channel.
 Plan ShortPlan(const Tensors& tensors);
@@ -61,7 +63,8 @@ Walk EmptyWalk(const Dims& dims);
 std::int64_t SamplesPerChannel(const Dims& dims);
 
 /// MostPartials is a bound on the partial sums of one kind, whatever the strides.
-std::int64_t MostPartials(std::int64_t channels, std::int64_t samples, DataType type);
+std::int64_t
+MostPartials(const Policy& policy, std::int64_t channels, std::int64_t samples, DataType type);
 
 }  // namespace gradsmith::batch_norm::own
 

@@ -28,9 +28,9 @@ BuildRows(const cuda::Target& target, const OpTask& task, const std::string& /*v
 
 template <bool kGathers>
 Result<std::unique_ptr<Plan>>
-BuildWindows(const cuda::Target& /*target*/, const OpTask& task, const std::string& /*variant*/) {
+BuildWindows(const cuda::Target& target, const OpTask& task, const std::string& /*variant*/) {
   const cuda::WindowsKind kind = {.kernels = task.op->name, .gathers = kGathers};
-  return cuda::MakeWindowsPlan(*task.op->image, kind, task);
+  return cuda::MakeWindowsPlan(cuda::WindowsPolicyOf(target.device), *task.op->image, kind, task);
 }
 
 constexpr std::array<Implementation, 1> kRowsTable = {

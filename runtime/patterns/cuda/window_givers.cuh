@@ -13,7 +13,8 @@ namespace gradsmith::cuda {
 /// How many neighbouring windows a thread meets at once.
 template <typename Functor, typename T, bool kChannels>
 inline constexpr int kGiversAtOnce =
-    kChannels ? (kVectorLength<T> < 4 ? kVectorLength<T> : 4) : (Functor::kReadsInput ? 1 : 4);
+    kChannels ? (kVectorLength<T> < kMostTileGroup ? kVectorLength<T> : kMostTileGroup)
+              : (Functor::kReadsInput ? 1 : kMostTileGroup);
 
 /// As a functor's key tells, it is the element whose index the key is, or that which equals it.
 /// With kVolume the input has several planes, and a block goes through those of windows in order.

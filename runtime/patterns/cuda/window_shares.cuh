@@ -33,7 +33,8 @@ class WindowShares : public WindowTile<T, kChannels, true> {
   using A = typename Base::A;
   static constexpr int kOutput = Functor::kOutput;
   static constexpr int kAtOnce = kVectorLength<A>;
-  static constexpr int kGroup = kChannels ? (Base::kVector < 4 ? Base::kVector : 4) : 1;
+  static constexpr int kGroup =
+      kChannels ? (Base::kVector < kMostTileGroup ? Base::kVector : kMostTileGroup) : 1;
   static constexpr int kBatch = 4;
 
  public:

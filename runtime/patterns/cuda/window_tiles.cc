@@ -18,22 +18,8 @@ using internal::CeilDivide;
 using internal::WindowAxis;
 using internal::WindowsTask;
 
-/// What every kernel may take of shared memory, and what leaves room for several blocks beside
-/// each other.
-constexpr std::int64_t kMostBytes = 48 << 10;
-constexpr std::int64_t kGoodBytes = 32 << 10;
-/// The same of volumes, in whose tiles there are several planes.
-constexpr std::int64_t kVolumeBytes = 44 << 10;
 /// Sums at the ends of a tile's vectors that are none's, at most.
 constexpr std::int64_t kMostPadding = 16;
-/// A GPU is busy with as many blocks as this.
-constexpr std::int64_t kManyBlocks = 1024;
-/// So many times as many are done at nearly the same time; and at least so many planes for one that
-/// tiles have in common are worth it.
-constexpr std::int64_t kWaves = 4;
-constexpr std::int64_t kSharedRate = 4;
-/// Taps of a window among which one thread looks for an element.
-constexpr std::int64_t kMostTaps = 64;
 
 /// Cut sets how many positions a tile has along an axis.
 void Cut(std::int64_t tile, TileAxis* axis) {
@@ -92,8 +78,8 @@ void FillDivisorsOf(TileAxis* axis) {
 /// ReducedTiler finds the tiles of windows of a reduction.
 class ReducedTiler {
  public:
-  ReducedTiler(const OpTask& task, const WindowsTask& windows)
-      : element_(static_cast<std::int64_t>(SizeOf(task.lead().type))) {
+  ReducedTiler(const WindowsPolicy& policy, const OpTask& task, const WindowsTask& windows)
+      : policy_(policy), element_(static_cast<std::int64_t>(SizeOf(task.lead().type))) {
     launch_.task = windows;
     for (const auto& [axis, given] :
          {std::pair(&launch_.planes, 0), {&launch_.rows, 1}, {&launch_.columns, 2}}) {
@@ -143,8 +129,8 @@ class ReducedTiler {
 
   [[nodiscard]] bool Fits() const {
     // First what would pass 64 bits.
-    return std::int64_t{launch_.rows.held} * launch_.columns.held <= kGoodBytes &&
-           launch_.ring <= kGoodBytes / PlaneBytes();
+    return std::int64_t{launch_.rows.held} * launch_.columns.held <= policy_.tile_bytes &&
+           launch_.ring <= policy_.tile_bytes / PlaneBytes();
   }
 
   /// Cuts an axis into as few tiles as fit.
@@ -167,7 +153,7 @@ class ReducedTiler {
   void JoinChannels() {
     const bool is_whole = launch_.planes.input == 1 && launch_.planes.output == 1 &&
                           launch_.rows.tiles == 1 && launch_.columns.tiles == 1;
-    const std::int64_t most = is_whole ? launch_.channels / kManyBlocks : 1;
+    const std::int64_t most = is_whole ? launch_.channels / policy_.many_blocks : 1;
     while (launch_.tile_channels < most) {
       ++launch_.tile_channels;
       if (!Fits()) {
@@ -181,12 +167,14 @@ class ReducedTiler {
   void CutPlanes() {
     const TileAxis& planes = launch_.planes;
     const std::int64_t shared = std::max(planes.span - planes.stride, 0);
-    const std::int64_t few = CeilDivide(kSharedRate * shared, planes.stride) + 1;
+    const std::int64_t few = CeilDivide(policy_.planes_for_shared * shared, planes.stride) + 1;
     const std::int64_t tiles = std::min(
-        CeilDivide(kWaves * kManyBlocks, Blocks()), CeilDivide(std::int64_t{planes.output}, few));
+        CeilDivide(policy_.waves * policy_.many_blocks, Blocks()),
+        CeilDivide(std::int64_t{planes.output}, few));
     CutWindows(CeilDivide(std::int64_t{planes.output}, tiles), &launch_.planes);
   }
 
+  const WindowsPolicy& policy_;
   std::int64_t element_;
   TilesLaunch launch_;
 };
@@ -195,12 +183,14 @@ class ReducedTiler {
 class Tiler {
  public:
   Tiler(
+      const WindowsPolicy& policy,
       const WindowsKind& kind,
       const OpTask& task,
       const WindowsTask& windows,
       bool column_major,
       bool channels_last)
-      : kind_(kind),
+      : policy_(policy),
+        kind_(kind),
         channels_last_(channels_last),
         element_(static_cast<std::int64_t>(SizeOf(task.lead().type))),
         sum_(std::max<std::int64_t>(element_, sizeof(float))),
@@ -275,9 +265,10 @@ class Tiler {
     const std::int64_t sums = launch_.ring * plane_sums;
     if (!kind_.shares()) {
       launch_.plane_sums = static_cast<int>(plane_sums / sum_);
-      // Groups of four windows may begin before the first, and end behind the last.
-      const std::int64_t groups = CeilDivide(TileWindows(launch_.columns.windows) + 3, 4);
-      const std::int64_t slots = has_turns() ? groups * 4 : 0;
+      // Groups of windows may begin before the first, and end behind the last.
+      const std::int64_t groups = CeilDivide(
+          TileWindows(launch_.columns.windows) + kMostTileGroup - 1, std::int64_t{kMostTileGroup});
+      const std::int64_t slots = has_turns() ? groups * kMostTileGroup : 0;
       launch_.values_at = static_cast<int>(sums);
       launch_.names_at = static_cast<int>(launch_.values_at + padded(slots * element_));
       launch_.input_at = static_cast<int>(
@@ -314,11 +305,11 @@ class Tiler {
     const std::int64_t cells =
         std::int64_t{launch_.rows.cells} * launch_.columns.cells * launch_.tile_channels;
     const std::int64_t lanes =
-        channels_last_ ? std::min<std::int64_t>(kVectorBytes / element_, 4) : 1;
+        channels_last_ ? std::min<std::int64_t>(kVectorBytes / element_, kMostTileGroup) : 1;
     return launch_.ring <= kMostTileElements / (TileElements() + kMostPadding) &&
            (!has_turns() || cells <= kMostTileCells * lanes * kTileThreads) &&
-           TileWindows(launch_.columns.windows) <= kMostBytes &&
-           std::int64_t{launch_.rows.held} * launch_.columns.held <= kMostBytes &&
+           TileWindows(launch_.columns.windows) <= kMostTileBytes &&
+           std::int64_t{launch_.rows.held} * launch_.columns.held <= kMostTileBytes &&
            Layout() <= most_bytes;
   }
 
@@ -341,39 +332,38 @@ class Tiler {
   /// Cuts contiguous tensors: a tile is some channels, or some rows of one, or a part of one row.
   bool CutChannels() {
     if (has_volumes_) {
-      return Fits(kVolumeBytes) || CutAxis(&launch_.rows, kVolumeBytes) ||
+      return Fits(policy_.volume_bytes) || CutAxis(&launch_.rows, policy_.volume_bytes) ||
              (launch_.rows.input == 1 && launch_.rows.output == 1 &&
-              CutAxis(&launch_.columns, kVolumeBytes));
+              CutAxis(&launch_.columns, policy_.volume_bytes));
     }
-    if (Fits(kGoodBytes)) {
-      const std::int64_t most = std::max<std::int64_t>(launch_.channels / kManyBlocks, 1);
+    if (Fits(policy_.tile_bytes)) {
+      const std::int64_t most = std::max<std::int64_t>(launch_.channels / policy_.many_blocks, 1);
       while (launch_.tile_channels < most) {
         ++launch_.tile_channels;
-        if (!Fits(kGoodBytes)) {
+        if (!Fits(policy_.tile_bytes)) {
           --launch_.tile_channels;
           break;
         }
       }
       return true;
     }
-    if (CutAxis(&launch_.rows, kGoodBytes) || Fits(kMostBytes)) {
+    if (CutAxis(&launch_.rows, policy_.tile_bytes) || Fits(policy_.most_tile_bytes)) {
       return true;
     }
     return launch_.rows.input == 1 && launch_.rows.output == 1 &&
-           CutAxis(&launch_.columns, kGoodBytes);
+           CutAxis(&launch_.columns, policy_.tile_bytes);
   }
 
   /// Cuts tensors whose channels are last: a tile is a rectangle of some channels. Neighbouring
   /// tiles have windows in common: the best has the least work beside that of its elements.
   bool CutPositions() {
     launch_.tile_channels =
-        static_cast<int>(std::min(launch_.channels, std::int64_t{4} * kVectorBytes / sum_));
-    const std::int64_t most_bytes = has_volumes_ ? kVolumeBytes : kGoodBytes;
-    constexpr std::int64_t kMostCuts = 64;
+        static_cast<int>(std::min(launch_.channels, policy_.channel_vectors * kVectorBytes / sum_));
+    const std::int64_t most_bytes = has_volumes_ ? policy_.volume_bytes : policy_.tile_bytes;
     double least = std::numeric_limits<double>::infinity();
     TileAxis rows;
     TileAxis columns;
-    const std::int64_t most = std::min<std::int64_t>(launch_.columns.input, kMostCuts);
+    const std::int64_t most = std::min<std::int64_t>(launch_.columns.input, policy_.most_cuts);
     for (std::int64_t cuts = 1; cuts <= most; ++cuts) {
       Cut(CeilDivide(launch_.columns.input, cuts), &launch_.columns);
       if (!CutAxis(&launch_.rows, most_bytes)) {
@@ -393,9 +383,9 @@ class Tiler {
     while (!has_volumes_ && least < std::numeric_limits<double>::infinity() &&
            rows.tiles * columns.tiles == 1 &&
            launch_.channels % (std::int64_t{2} * launch_.tile_channels) == 0 &&
-           Blocks() > 2 * kManyBlocks) {
+           Blocks() > 2 * policy_.many_blocks) {
       launch_.tile_channels *= 2;
-      if (!Fits(kGoodBytes)) {
+      if (!Fits(policy_.tile_bytes)) {
         launch_.tile_channels /= 2;
         break;
       }
@@ -406,9 +396,9 @@ class Tiler {
   /// Cuts volumes into some planes each where there are few tiles: neighbours have windows in
   /// common.
   void CutPlanes() {
-    const std::int64_t few = std::int64_t{2} * launch_.planes.span;
+    const std::int64_t few = policy_.spans_of_volume * launch_.planes.span;
     const std::int64_t most = CeilDivide(launch_.planes.input, few);
-    const std::int64_t tiles = std::min(CeilDivide(kManyBlocks, Blocks()), most);
+    const std::int64_t tiles = std::min(CeilDivide(policy_.many_blocks, Blocks()), most);
     Cut(CeilDivide(launch_.planes.input, tiles), &launch_.planes);
   }
 
@@ -426,6 +416,7 @@ class Tiler {
     launch_.by_line = DivisorOf(CeilDivide(line, kVectorBytes / sum_));
   }
 
+  const WindowsPolicy& policy_;
   const WindowsKind& kind_;
   bool channels_last_;
   /// Bytes of an element and of a sum.
@@ -445,11 +436,13 @@ bool HasAll(const WindowsTask& windows) {
 
 }  // namespace
 
-std::optional<WindowTiles> MakeReducedTiles(const OpTask& task, const WindowsTask& windows) {
-  return HasAll(windows) ? ReducedTiler(task, windows).Find() : std::nullopt;
+std::optional<WindowTiles>
+MakeReducedTiles(const WindowsPolicy& policy, const OpTask& task, const WindowsTask& windows) {
+  return HasAll(windows) ? ReducedTiler(policy, task, windows).Find() : std::nullopt;
 }
 
 std::optional<WindowTiles> MakeWindowTiles(
+    const WindowsPolicy& policy,
     const WindowsKind& kind,
     const OpTask& task,
     const WindowsTask& windows,
@@ -458,13 +451,14 @@ std::optional<WindowTiles> MakeWindowTiles(
   const WindowAxis& depth = windows.axes[0];
   const WindowAxis& rows = windows.axes[1];
   const WindowAxis& columns = windows.axes[2];
-  const bool is_found = !kind.reads_input || depth.size <= kMostTaps / rows.size / columns.size;
+  const bool is_found =
+      !kind.reads_input || depth.size <= policy.most_taps / rows.size / columns.size;
   // Of several windows in the one plane that there is, some may not hold it.
   const bool is_shared = !windows.is_dilated && (depth.input > 1 || HasOnePlane(windows));
   if (!HasAll(windows) || (kind.shares() && !is_shared) || !is_found) {
     return std::nullopt;
   }
-  return Tiler(kind, task, windows, column_major, channels_last).Find();
+  return Tiler(policy, kind, task, windows, column_major, channels_last).Find();
 }
 
 }  // namespace gradsmith::cuda

@@ -7,6 +7,7 @@
 #include "cuda/op_task.h"
 #include "patterns/cuda/window_tiles_launch.h"
 #include "patterns/cuda/windows.h"
+#include "patterns/cuda/windows_policy.h"
 
 namespace gradsmith::cuda {
 
@@ -22,6 +23,7 @@ struct WindowTiles {
 /// MakeWindowTiles cuts a gather into tiles, of a task whose tensors are all aligned: with vectors
 /// of channels (channels_last), or contiguous. Nothing where tiles do not serve.
 std::optional<WindowTiles> MakeWindowTiles(
+    const WindowsPolicy& policy,
     const WindowsKind& kind,
     const OpTask& task,
     const internal::WindowsTask& windows,
@@ -31,6 +33,7 @@ std::optional<WindowTiles> MakeWindowTiles(
 /// MakeReducedTiles cuts a reduction of contiguous tensors into tiles of windows. Nothing where
 /// tiles do not serve.
 std::optional<WindowTiles> MakeReducedTiles(
+    const WindowsPolicy& policy,
     const OpTask& task,
     const internal::WindowsTask& windows);
 

@@ -9,7 +9,12 @@
 /// How kernels that compute a gather by tiles are launched. Compiled by them as well: plain C++17.
 namespace gradsmith::cuda {
 
+/// Threads of a block.
 inline constexpr int kTileThreads = 256;
+/// Bytes of shared memory that every kernel may take on all devices.
+inline constexpr std::int64_t kMostTileBytes = 48 << 10;
+/// Neighbouring windows that a thread meets at once, at most.
+inline constexpr int kMostTileGroup = 4;
 /// Windows' elements are numbered in 16 bits within a tile.
 inline constexpr int kMostTileElements = 1 << 14;
 /// Each thread of a tile has at most this many cells of windows, or vectors of cells.

@@ -172,29 +172,16 @@ WindowsTask AlongOneAxis(const WindowsTask& task) {
   return flat;
 }
 
-/// How many threads may share a channel: so many at least; so many as long as each has as many
-/// elements as are loaded at a time; and up to so many where there are few channels.
-struct SharingRange {
-  int least;
-  int usual;
-  int most;
-};
-/// A warp is usual where its threads go through neighbours, for it needs no barriers. Where
-/// channels are neighbours, 32 bytes of them are next to each other in a block at least: a sector
-/// of memory.
-constexpr SharingRange kSharingOfVectors = {4, 32, kWindowsThreads};
-constexpr SharingRange kSharingOfElements = {32, 32, kWindowsThreads};
-constexpr SharingRange kSharingOfChannels = {1, 8, 32};
-constexpr SharingRange kSharingOfChannelVectors = {1, 8, 128};
-
 /// Returns how many threads share each channel, of which a thread takes so many elements or
 /// vectors. It depends on nothing but the problem, so that sums are the same on all devices.
-int SharingOf(const SharingRange& range, std::int64_t channels, std::int64_t count) {
-  // The bytes that these have under way at a time keep memory busy: 16 MiB.
-  constexpr std::int64_t kEnoughThreads = std::int64_t{1} << 17;
+int SharingOf(
+    const WholeOrder& order,
+    const SharingRange& range,
+    std::int64_t channels,
+    std::int64_t count) {
   int sharing = range.least;
   while (sharing < range.most && std::int64_t{sharing} * kWholeBatch < count &&
-         (sharing < range.usual || internal::Wide{channels} * sharing < kEnoughThreads)) {
+         (sharing < range.usual || internal::Wide{channels} * sharing < order.enough_threads)) {
     sharing *= 2;
   }
   return sharing;
@@ -202,8 +189,8 @@ int SharingOf(const SharingRange& range, std::int64_t channels, std::int64_t cou
 
 /// Returns how many of a thread's elements are reduced at a time: all of a few, and of many about
 /// as many as there are such runs.
-std::int64_t RunOf(std::int64_t size, std::int64_t sharing) {
-  std::int64_t run = 1024;
+std::int64_t RunOf(const WholeOrder& order, std::int64_t size, std::int64_t sharing) {
+  std::int64_t run = order.least_run;
   while (internal::CeilDivide(size, run * sharing) > run) {
     run *= 2;
   }
@@ -250,6 +237,7 @@ bool SpreadsOverMemory(
 
 /// Nothing where the kernel `whole` does not serve.
 std::optional<WholeLaunch> MakeWholeLaunch(
+    const WholeOrder& order,
     const WindowsKind& kind,
     const OpTask& task,
     const WindowsTask& windows,
@@ -268,14 +256,13 @@ std::optional<WholeLaunch> MakeWholeLaunch(
   launch.step = *step;
   launch.output_step = *output_step;
   const int elements = ElementsOfVector(task.lead().type);
-  constexpr std::int64_t kMostInChannels = std::int64_t{1} << 30;
-  const bool is_small = launch.size <= kMostInChannels;
+  const bool is_small = launch.size <= kMostWholeElements;
   if (is_small && HasChannels(kind, task, windows, elements)) {
     launch.channels /= elements;
     launch.channels_first = true;
     launch.has_channel_vectors = true;
-    launch.sharing = SharingOf(kSharingOfChannelVectors, launch.channels, launch.size);
-    if (kind.gathers && kind.shares() && launch.sharing > kSharingOfChannelVectors.usual) {
+    launch.sharing = SharingOf(order, order.of_channel_vectors, launch.channels, launch.size);
+    if (kind.gathers && kind.shares() && launch.sharing > order.of_channel_vectors.usual) {
       return std::nullopt;  // blocks of so few channels would write short stretches of memory
     }
   } else if (kind.gathers && kind.shares()) {
@@ -286,14 +273,14 @@ std::optional<WholeLaunch> MakeWholeLaunch(
     }
   } else if (HasVectorsOfElements(kind, task, windows, launch, elements)) {
     launch.has_vectors = true;
-    launch.sharing = SharingOf(kSharingOfVectors, launch.channels, launch.size / elements);
+    launch.sharing = SharingOf(order, order.of_vectors, launch.channels, launch.size / elements);
   } else {
     launch.channels_first = windows.strides[input].channel < launch.step;
     launch.sharing = SharingOf(
-        launch.channels_first ? kSharingOfChannels : kSharingOfElements, launch.channels,
+        order, launch.channels_first ? order.of_channels : order.of_elements, launch.channels,
         launch.size);
   }
-  launch.run = RunOf(launch.size, launch.sharing);
+  launch.run = RunOf(order, launch.size, launch.sharing);
   return launch;
 }
 
@@ -307,22 +294,22 @@ std::int64_t ThreadsOf(const WindowsKind& kind, const WholeLaunch& launch, int e
 }
 
 /// Whether the kernel `whole` is quicker than others, which may take contiguous tensors by tiles.
-bool IsWorthSharing(const WindowsKind& kind, const WholeLaunch& launch, bool has_tiles) {
-  // What one thread sums up soon enough, and what a tile has of a window.
-  constexpr std::int64_t kFew = 32;
-  constexpr std::int64_t kFewVectors = 8;
-  constexpr std::int64_t kFewOfGather = 64;
-  constexpr std::int64_t kFewInTiles = 1024;
+bool IsWorthSharing(
+    const WholeOrder& order,
+    const WindowsKind& kind,
+    const WholeLaunch& launch,
+    bool has_tiles) {
   if (kind.gathers && kind.shares()) {
     return true;
   }
   if (launch.has_channel_vectors || launch.has_vectors) {
-    return launch.size > kFewVectors;
+    return launch.size > order.most_unshared_of_vectors;
   }
   if (kind.gathers) {
-    return launch.size > kFewOfGather;
+    return launch.size > order.most_unshared_of_gather;
   }
-  return launch.size > (has_tiles && !launch.channels_first ? kFewInTiles : kFew);
+  return launch.size >
+         (has_tiles && !launch.channels_first ? order.most_unshared_of_tiles : order.most_unshared);
 }
 
 /// Whether kernels can count along all axes.
@@ -361,7 +348,6 @@ WindowsLaunch MakeLaunch(
                             : std::array{axes[2], axes[1], axes[0], counts.channel};
   launch.count = internal::SiteTotal(counts) / lanes;
   std::ranges::copy(sizes, launch.sizes);
-  constexpr std::int64_t kMostDivided = std::int64_t{1} << 31;
   launch.is_wide = launch.count >= kMostDivided;
   for (std::size_t dim = 0; dim < sizes.size() && launch.count > 0 && !launch.is_wide; ++dim) {
     launch.by_size[dim] = DivisorOf(sizes[dim]);
@@ -424,6 +410,7 @@ WindowsKernel KernelOfTiles(bool channels_last, bool has_volumes) {
 
 /// Whole planes of contiguous tensors are windows along one axis.
 auto TilesOf(
+    const WindowsPolicy& policy,
     const WindowsKind& kind,
     const OpTask& task,
     const WindowsTask& windows,
@@ -431,8 +418,8 @@ auto TilesOf(
     bool channels_last) {
   const bool is_flat = !channels_last && !column_major && IsWhole(windows);
   const WindowsTask flat = is_flat ? AlongOneAxis(windows) : windows;
-  return kind.gathers ? MakeWindowTiles(kind, task, flat, column_major, channels_last)
-                      : MakeReducedTiles(task, flat);
+  return kind.gathers ? MakeWindowTiles(policy, kind, task, flat, column_major, channels_last)
+                      : MakeReducedTiles(policy, task, flat);
 }
 
 }  // namespace
@@ -449,14 +436,17 @@ void AddChoices(const WindowsGeometry& geometry, OpTask* task) {
   task->choices.push_back((geometry.counts_padding ? 1 : 0) + (geometry.column_major ? 2 : 0));
 }
 
-Result<std::unique_ptr<internal::Plan>>
-MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask& task) {
+Result<std::unique_ptr<internal::Plan>> MakeWindowsPlan(
+    const WindowsPolicy& policy,
+    const KernelImage& image,
+    const WindowsKind& kind,
+    const OpTask& task) {
   const WindowsGeometry geometry = GeometryOf(task);
   const WindowsTask windows = internal::MakeWindowsTask(
       geometry, {task.tensors.begin(), static_cast<std::size_t>(task.operands())});
   const bool has_tiles = kind.has_tiles && AreContiguous(kind, task, windows);
-  const auto whole = MakeWholeLaunch(kind, task, windows, geometry.column_major);
-  if (whole && IsWorthSharing(kind, *whole, has_tiles)) {
+  const auto whole = MakeWholeLaunch(policy.order, kind, task, windows, geometry.column_major);
+  if (whole && IsWorthSharing(policy.order, kind, *whole, has_tiles)) {
     const WindowsKernel kernel =
         whole->has_channel_vectors ? WindowsKernel::kWholeChannels : WindowsKernel::kWhole;
     return PlanOf(
@@ -469,7 +459,7 @@ MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask&
   const int elements = ElementsOfVector(task.lead().type);
   const bool channels_last = HasChannels(kind, task, windows, elements);
   if (channels_last ? kind.has_tiles && kind.gathers : has_tiles) {
-    const auto tiles = TilesOf(kind, task, windows, geometry.column_major, channels_last);
+    const auto tiles = TilesOf(policy, kind, task, windows, geometry.column_major, channels_last);
     if (tiles) {
       const WindowsKernel kernel = KernelOfTiles(channels_last, tiles->has_volumes);
       return PlanOf(

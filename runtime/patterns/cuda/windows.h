@@ -8,6 +8,7 @@
 #include "cuda/kernel_image.h"
 #include "cuda/op_task.h"
 #include "gradsmith/status.h"
+#include "patterns/cuda/windows_policy.h"
 #include "patterns/windows.h"
 
 /// The pattern `windows` (patterns/windows.h) on CUDA. An operator has up to eight kernels: `whole`
@@ -42,10 +43,13 @@ struct WindowsKind {
 /// AddChoices makes the geometry a part of a task's key, from which MakeWindowsPlan reads it.
 void AddChoices(const internal::WindowsGeometry& geometry, OpTask* task);
 
-/// MakeWindowsPlan returns the plan of a task whose kernels are in the image. An error where an
-/// axis is too long for kernels.
-Result<std::unique_ptr<internal::Plan>>
-MakeWindowsPlan(const KernelImage& image, const WindowsKind& kind, const OpTask& task);
+/// MakeWindowsPlan returns the plan of a task whose kernels are in the image, cut as
+/// WindowsPolicyOf the device says. An error where an axis is too long for kernels.
+Result<std::unique_ptr<internal::Plan>> MakeWindowsPlan(
+    const WindowsPolicy& policy,
+    const KernelImage& image,
+    const WindowsKind& kind,
+    const OpTask& task);
 
 }  // namespace gradsmith::cuda
 

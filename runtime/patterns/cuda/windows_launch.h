@@ -9,7 +9,12 @@
 /// How the kernels of the pattern `windows` are launched. Compiled by them as well: plain C++17.
 namespace gradsmith::cuda {
 
+/// Threads of a block of all kernels but those by tiles.
 inline constexpr int kWindowsThreads = 256;
+/// Elements of a channel, at most, that kernels number in 32 bits where they go through vectors.
+inline constexpr std::int64_t kMostWholeElements = std::int64_t{1} << 30;
+/// Threads' numbers and strides below this are divided by Divisor.
+inline constexpr std::int64_t kMostDivided = std::int64_t{1} << 31;
 /// Kernels count along an axis, with its pads, in 32 bits.
 inline constexpr std::int64_t kMostWindowPositions = std::int64_t{1} << 30;
 

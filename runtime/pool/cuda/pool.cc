@@ -41,8 +41,9 @@ constexpr WindowsKind kAveragePoolGradKind = {
 
 template <const WindowsKind& kKind>
 Result<std::unique_ptr<internal::Plan>>
-Build(const cuda::Target& /*target*/, const OpTask& task, const std::string& /*variant*/) {
-  return cuda::MakeWindowsPlan(cuda::kImage_pool_windows, kKind, task);
+Build(const cuda::Target& target, const OpTask& task, const std::string& /*variant*/) {
+  return cuda::MakeWindowsPlan(
+      cuda::WindowsPolicyOf(target.device), cuda::kImage_pool_windows, kKind, task);
 }
 
 template <const WindowsKind& kKind>

@@ -15,7 +15,7 @@ ConstTensorRef Tensor(DataType type, const Dims& dims, bool channels_last) {
 
 std::optional<HeldShape> ShapeOf(DataType type, const Dims& dims, bool channels_last = false) {
   const ConstTensorRef tensor = Tensor(type, dims, channels_last);
-  return HeldShapeOf(tensor, tensor, &tensor);
+  return HeldShapeOf(own::kPolicies.front(), tensor, tensor, &tensor);
 }
 
 TEST(BatchNormHeld, ABlockHasAChannelOfPlanes) {
@@ -84,9 +84,9 @@ TEST(BatchNormHeld, SamplesLieAlongTwoDims) {
   const Dims dims = {3, 8, 4, 6};
   const ConstTensorRef dense = Tensor(DataType::kFloat, dims, false);
   const ConstTensorRef rows_apart = {DataType::kFloat, nullptr, dims, {320, 40, 8, 1}};
-  EXPECT_TRUE(HeldShapeOf(dense, dense, nullptr));
-  EXPECT_FALSE(HeldShapeOf(dense, dense, &rows_apart));
-  EXPECT_FALSE(HeldShapeOf(rows_apart, dense, nullptr));
+  EXPECT_TRUE(HeldShapeOf(own::kPolicies.front(), dense, dense, nullptr));
+  EXPECT_FALSE(HeldShapeOf(own::kPolicies.front(), dense, dense, &rows_apart));
+  EXPECT_FALSE(HeldShapeOf(own::kPolicies.front(), rows_apart, dense, nullptr));
 }
 
 }  // namespace

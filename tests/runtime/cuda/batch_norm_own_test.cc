@@ -122,7 +122,8 @@ class BatchNormOwnTest : public cuda::GpuTest,
     ++gradients_;
     Status status(StatusCode::kUnsupported, {});
     const ConstTensorRef dX = *outputs.dX;
-    if (of_held() && HeldShapeOf(*inputs.dY, *inputs.X, dX.present ? &dX : nullptr)) {
+    if (of_held() &&
+        HeldShapeOf(own::PolicyOf(device()), *inputs.dY, *inputs.X, dX.present ? &dX : nullptr)) {
       ++held_;
       status = HeldBackward(device(), kStream, inputs, outputs);
     } else {

@@ -55,7 +55,7 @@ std::int64_t MostOfAThread(std::int64_t rows, std::int64_t vectors, int width) {
 TEST(BatchNormPlan, FewRowsOfABlockAreForAllItsThreads) {
   for (const DataType type : kTypes) {
     const ConstTensorRef X = Tensor(type, {64, 33, 55, 57});
-    const Plan plan = MakePlan({nullptr, &X, nullptr});
+    const Plan plan = MakePlan(kPolicies.front(), {nullptr, &X, nullptr});
     ASSERT_EQ(plan.path, Path::kRows);
     EXPECT_EQ(plan.walk.slices, 32);
     EXPECT_EQ(plan.walk.width, kThreads / 2) << ToString(type);
@@ -71,7 +71,7 @@ TEST(BatchNormPlan, WidthsOfRowsShareOutTheWork) {
     for (const DataType type : kTypes) {
       SCOPED_TRACE(ToString(dims) + " " + std::string(ToString(type)));
       const ConstTensorRef X = Tensor(type, dims);
-      const Plan plan = MakePlan({nullptr, &X, nullptr});
+      const Plan plan = MakePlan(kPolicies.front(), {nullptr, &X, nullptr});
       ASSERT_EQ(plan.path, Path::kRows);
       const Walk& walk = plan.walk;
       if (walk.pieces > 1) {
@@ -94,7 +94,7 @@ TEST(BatchNormPlan, WidthsOfRowsShareOutTheWork) {
 /// Where a row has no vectors, its elements are shared out.
 TEST(BatchNormPlan, ShortRowsAreElements) {
   const ConstTensorRef X = Tensor(DataType::kMLFloat16, {90, 7, 1, 5});
-  const Plan plan = MakePlan({nullptr, &X, nullptr});
+  const Plan plan = MakePlan(kPolicies.front(), {nullptr, &X, nullptr});
   ASSERT_EQ(plan.path, Path::kRows);
   EXPECT_EQ(plan.walk.width, 8);
 }
@@ -111,18 +111,18 @@ TEST(BatchNormPlan, VectorsAreAlikeByStridesAndAddresses) {
     const ConstTensorRef odd = WithGaps(type, dims, 1);
     ConstTensorRef moved = X;
     moved.data = kMemory.data() + size;
-    const Plan alike = MakePlan({&dY, &X, &X});
+    const Plan alike = MakePlan(kPolicies.front(), {&dY, &X, &X});
     EXPECT_TRUE(alike.walk.vectors_alike);
-    EXPECT_EQ(MakePlan({nullptr, &moved, nullptr}).walk.width, alike.walk.width);
-    EXPECT_FALSE(MakePlan({&odd, &X, &X}).walk.vectors_alike);
-    EXPECT_FALSE(MakePlan({&X, &odd, &X}).walk.vectors_alike);
-    EXPECT_FALSE(MakePlan({&X, &X, &odd}).walk.vectors_alike);
-    EXPECT_FALSE(MakePlan({&moved, &X, nullptr}).walk.vectors_alike);
-    EXPECT_FALSE(MakePlan({nullptr, &moved, nullptr}).walk.vectors_alike);
-    EXPECT_FALSE(MakePlan({&X, &X, &moved}).walk.vectors_alike);
+    EXPECT_EQ(MakePlan(kPolicies.front(), {nullptr, &moved, nullptr}).walk.width, alike.walk.width);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&odd, &X, &X}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&X, &odd, &X}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&X, &X, &odd}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&moved, &X, nullptr}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {nullptr, &moved, nullptr}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&X, &X, &moved}).walk.vectors_alike);
     ConstTensorRef apart = X;
     apart.strides = {630, 126, 14, 2};
-    EXPECT_FALSE(MakePlan({&X, &apart, nullptr}).walk.vectors_alike);
+    EXPECT_FALSE(MakePlan(kPolicies.front(), {&X, &apart, nullptr}).walk.vectors_alike);
   }
 }
 
@@ -133,13 +133,13 @@ TEST(BatchNormPlan, SmallProblemsAreOneLaunchOfManyBlocks) {
          {Dims{64, 1536}, Dims{128, 256}, Dims{256, 1024}, Dims{1024, 128}, Dims{40, 3072}}) {
       SCOPED_TRACE(ToString(dims) + " " + std::string(ToString(type)));
       const ConstTensorRef X = Tensor(type, dims);
-      const Plan plan = MakePlan({&X, &X, &X});
+      const Plan plan = MakePlan(kPolicies.front(), {&X, &X, &X});
       ASSERT_EQ(plan.path, Path::kVectors);
       EXPECT_TRUE(plan.whole);
       EXPECT_EQ(plan.walk.slices, 1);
       EXPECT_GE(plan.blocks_x, 8);
       EXPECT_LE(plan.walk.steps * plan.walk.width / kThreads, 16);
-      EXPECT_TRUE(SumAlike(plan, MakePlan({&X, &X, nullptr})));
+      EXPECT_TRUE(SumAlike(plan, MakePlan(kPolicies.front(), {&X, &X, nullptr})));
     }
   }
 }
@@ -148,7 +148,7 @@ TEST(BatchNormPlan, SmallProblemsAreOneLaunchOfManyBlocks) {
 TEST(BatchNormPlan, LongOrFewTilesAreCut) {
   const auto slices_of = [](const Dims& dims) {
     const ConstTensorRef X = Tensor(DataType::kMLFloat16, dims);
-    return MakePlan({&X, &X, &X}).walk.slices;
+    return MakePlan(kPolicies.front(), {&X, &X, &X}).walk.slices;
   };
   EXPECT_EQ(slices_of({2048, 1024}), 1);
   EXPECT_GT(slices_of({2049, 1024}), 1);
@@ -157,10 +157,11 @@ TEST(BatchNormPlan, LongOrFewTilesAreCut) {
 }
 
 TEST(BatchNormPlan, AThreadHasFewSamplesToItself) {
-  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {20, 64})));
-  EXPECT_FALSE(IsShort(Tensor(DataType::kFloat, {21, 64})));
-  EXPECT_TRUE(IsShort(Tensor(DataType::kFloat, {1, 70, 4, 5})));
-  EXPECT_FALSE(IsShort(Tensor(DataType::kFloat, {2, 70, 3, 3})));  // at two distances
+  EXPECT_TRUE(IsShort(kPolicies.front(), Tensor(DataType::kFloat, {20, 64})));
+  EXPECT_FALSE(IsShort(kPolicies.front(), Tensor(DataType::kFloat, {21, 64})));
+  EXPECT_TRUE(IsShort(kPolicies.front(), Tensor(DataType::kFloat, {1, 70, 4, 5})));
+  EXPECT_FALSE(
+      IsShort(kPolicies.front(), Tensor(DataType::kFloat, {2, 70, 3, 3})));  // at two distances
 }
 
 }  // namespace

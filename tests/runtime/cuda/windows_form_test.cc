@@ -56,7 +56,8 @@ class CudaWindowsForm : public GpuTest {
       Layout layout,
       std::int64_t channels,
       const Sizes& input,
-      const WindowsGeometry& geometry) {
+      const WindowsGeometry& geometry,
+      const WindowsPolicy& policy = kWindowsPolicies.front()) {
     Sizes x = {2, channels};
     Sizes y = {2, channels};
     x.insert(x.end(), input.begin(), input.end());
@@ -75,7 +76,7 @@ class CudaWindowsForm : public GpuTest {
     }
     task.tensors.push_back(kind.gathers ? over_input.GpuRef() : over_windows.GpuRef());
     AddChoices(geometry, &task);
-    const auto plan = MakeWindowsPlan(kImage_pool_windows, kind, task);
+    const auto plan = MakeWindowsPlan(policy, kImage_pool_windows, kind, task);
     EXPECT_FALSE(plan.ok());
     constexpr std::string_view kBefore = "there is no kernel gradsmith_windows_";
     const std::string message(plan.status().message());
@@ -114,6 +115,20 @@ TEST_F(CudaWindowsForm, PlanesThatDoNotFitSharedMemoryGoTheOldWay) {
   planes.dilation = 9;
   planes.output = 690;
   EXPECT_EQ(FormOf(kGivers, Layout::kContiguous, 8, {700, 8, 9}, geometry), "volumes_None_f32");
+}
+
+/// Another policy cuts work otherwise: what decides is in the table.
+TEST_F(CudaWindowsForm, ThePolicyDecides) {
+  const auto form_of = [](const Sizes& input, std::int64_t size, const WindowsPolicy& policy) {
+    return FormOf(kReduction, Layout::kContiguous, 8, input, GeometryOf(input, size, 1), policy);
+  };
+  WindowsPolicy policy = kWindowsPolicies.front();
+  EXPECT_EQ(form_of({8, 8}, 8, policy), "whole_None_f32");
+  EXPECT_EQ(form_of({7, 8}, 3, policy), "tiles_None_f32");
+  policy.order.most_unshared_of_vectors = 64;
+  EXPECT_EQ(form_of({8, 8}, 8, policy), "tiles_None_f32");
+  policy.tile_bytes = 64;
+  EXPECT_EQ(form_of({7, 8}, 3, policy), "elements_None_f32");
 }
 
 TEST_F(CudaWindowsForm, ReductionsOfContiguousTensorsGoByTiles) {

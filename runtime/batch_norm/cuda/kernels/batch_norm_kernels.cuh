@@ -70,12 +70,12 @@ WholeForward(const ForwardFinish& finish, const Operands& operands, double* coef
       const __grid_constant__ own::Operands operands) {                  \
     function(finish, operands);                                          \
   }
-#define GRADSMITH_HELD_KERNEL(name, function)                              \
-  extern "C" __global__ void __launch_bounds__(own::kHeldThreads, 2) name( \
-      const __grid_constant__ own::BackwardFinish finish,                  \
-      const __grid_constant__ own::Operands operands,                      \
-      const __grid_constant__ own::HeldWalk held) {                        \
-    function(finish, operands, held);                                      \
+#define GRADSMITH_HELD_KERNEL(name, function)                                             \
+  extern "C" __global__ void __launch_bounds__(own::kHeldThreads, own::kHeldBlocks) name( \
+      const __grid_constant__ own::BackwardFinish finish,                                 \
+      const __grid_constant__ own::Operands operands,                                     \
+      const __grid_constant__ own::HeldWalk held) {                                       \
+    function(finish, operands, held);                                                     \
   }
 #define GRADSMITH_SUM_KERNELS(name, suffix, T, kSums)                                \
   GRADSMITH_SUM_KERNEL(name##_rows_##suffix, (own::SumRows<kSums, T>))               \
