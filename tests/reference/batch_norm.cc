@@ -5,23 +5,22 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "reference/counting_sum.h"
+
 namespace gradsmith::reference::batch_norm {
 
 namespace {
 
-/// What the oracle computes in: with more bits and a larger range than any type under test, so that
-/// what over- or underflows in double on the way does not here.
-using Real = long double;
-
-/// Elementary operations after a sum, counted generously: each adds at most one unit of roundoff.
-constexpr double kAFew = 8;
+/// Sums of n terms cost n - 1 additions.
+CountingSum EmptySum() {
+  return CountingSum(/*roundings=*/-1);
+}
 
 double Epsilon(const Attributes& attributes) {
   return AttributeOr<double>(attributes, "epsilon", 1e-5);
@@ -66,70 +65,50 @@ std::vector<double> Gather(const Tensor& tensor, const std::vector<std::int64_t>
   return values;
 }
 
-Real Sum(const std::vector<double>& values, const std::function<Real(Real)>& term) {
-  Real sum = 0;
-  for (const double value : values) {
-    sum += term(value);
-  }
-  return sum;
-}
-
 bool IsPowerOfTwo(double value) {
   int exponent = 0;
   return value > 0 && std::frexp(value, &exponent) == 0.5;
 }
 
-/// One channel of a batch. Of an empty one, mean and variance are 0.
+/// The statistics of a channel of a batch. Where it is empty, mean and variance are 0.
 struct Statistics {
   double count = 0;
-  Real mean = 0;
-  Real variance = 0;  ///< biased
-  Real unbiased_variance = 0;
-  Real inverse_std = 0;
-  Real mean_magnitude = 0;  ///< mean of |x|
-  Real square_sum = 0;      ///< sum of x^2
+  CountingNumber mean;
+  CountingNumber variance;  ///< biased
+  CountingNumber unbiased_variance;
+  CountingNumber inverse_std;
 };
+
+/// Deviations are from a mean that is taken to be exact: variance is least there, so that an error
+/// of the mean changes it to second order alone. What deviations from the oracle's own mean, which
+/// is rounded, sum to is no part of the variance.
+CountingNumber SquaresOf(const std::vector<double>& values, const CountingNumber& mean) {
+  CountingSum squares = EmptySum();
+  long double rest = 0;
+  for (const double value : values) {
+    const CountingNumber deviation = Exactly(value) - Exactly(mean.value);
+    squares.Add(deviation * deviation);
+    rest += deviation.value;
+  }
+  CountingNumber result = squares.Get();
+  result.value -= values.empty() ? 0 : rest * rest / static_cast<long double>(values.size());
+  return result;
+}
 
 Statistics StatisticsOf(const std::vector<double>& values, double epsilon) {
   Statistics statistics;
   statistics.count = static_cast<double>(values.size());
-  const Real divisor = std::max(1.0, statistics.count);
-  statistics.mean = Sum(values, [](Real x) { return x; }) / divisor;
-  statistics.mean_magnitude = Sum(values, [](Real x) { return std::abs(x); }) / divisor;
-  statistics.square_sum = Sum(values, [](Real x) { return x * x; });
-  // The mean is rounded: what the deviations from it sum to is no part of the variance.
-  const Real rest = Sum(values, [&](Real x) { return x - statistics.mean; });
-  const Real squares =
-      Sum(values, [&](Real x) { return (x - statistics.mean) * (x - statistics.mean); }) -
-      rest * rest / divisor;
+  const CountingNumber divisor = Exactly(std::max(1.0, statistics.count));
+  CountingSum sum = EmptySum();
+  for (const double value : values) {
+    sum.Add(Exactly(value));
+  }
+  statistics.mean = sum.Get() / divisor;
+  const CountingNumber squares = SquaresOf(values, statistics.mean);
   statistics.variance = squares / divisor;
-  statistics.unbiased_variance = squares / std::max(1.0, statistics.count - 1);
-  statistics.inverse_std = 1 / std::sqrt(statistics.variance + epsilon);
+  statistics.unbiased_variance = squares / Exactly(std::max(1.0, statistics.count - 1));
+  statistics.inverse_std = Exactly(1) / Sqrt(statistics.variance + Constant(epsilon));
   return statistics;
-}
-
-Expected MakeExpected(const Shape& dims) {
-  const auto count = static_cast<std::size_t>(Count(dims));
-  Expected expected;
-  expected.value = {dims, std::vector<double>(count)};
-  expected.terms.resize(count);
-  expected.bound.resize(count);
-  expected.error.resize(count);
-  return expected;
-}
-
-struct Element {
-  Real value = 0;
-  double terms = 0;
-  Real bound = 0;
-  Real error = 0;
-};
-
-void Set(Expected& expected, std::int64_t offset, const Element& element) {
-  expected.value.values[offset] = static_cast<double>(element.value);
-  expected.terms[offset] = element.terms;
-  expected.bound[offset] = static_cast<double>(element.bound);
-  expected.error[offset] = static_cast<double>(element.error);
 }
 
 const Tensor* Find(const Tensors& tensors, const std::string& name) {
@@ -166,8 +145,8 @@ Tensor MakeRandomX(const Shape& dims, Random& random) {
 }
 
 /// Where ReLU was given this, it passes gradients on; NaN it passes on as well.
-bool IsPassed(Real value) {
-  return value > 0 || std::isnan(value);
+bool IsPassed(const CountingNumber& number) {
+  return number.value > 0 || std::isnan(number.value);
 }
 
 class Forward final : public Oracle {
@@ -194,22 +173,24 @@ class Forward final : public Oracle {
       const override {
     const Tensor& X = inputs.at("X");
     const Channels channels(X.dims);
-    ExpectedOutputs outputs{{"Y", MakeExpected(X.dims)}};
+    ExpectedOutputs outputs{{"Y", Unknown(X.dims)}};
     for (const char* name : {"running_mean", "running_var", "saved_mean", "saved_inv_std"}) {
-      outputs[name] = MakeExpected({channels.Count()});
+      outputs[name] = Unknown({channels.Count()});
     }
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
       const std::vector<double> values = Gather(X, channels.Offsets(c));
       const Statistics statistics = StatisticsOf(values, Epsilon(attributes));
-      SetStatistics(statistics, c, outputs);
+      Expect(statistics.mean, statistics.count, c, outputs["saved_mean"]);
+      Expect(statistics.inverse_std, statistics.count, c, outputs["saved_inv_std"]);
       SetRunning(inputs, statistics, Momentum(attributes), c, outputs);
       for (const std::int64_t offset : channels.Offsets(c)) {
-        Element element = Normalize(
-            X.values[offset], statistics, inputs.at("scale").values[c], inputs.at("B").values[c]);
-        if (relu_ && !IsPassed(element.value)) {
-          element.value = 0;
-        }
-        Set(outputs["Y"], offset, element);
+        const CountingNumber normalized = Exactly(inputs.at("scale").values[c]) *
+                                              (Exactly(X.values[offset]) - statistics.mean) *
+                                              statistics.inverse_std +
+                                          Exactly(inputs.at("B").values[c]);
+        Expect(
+            relu_ ? Max(normalized, Exactly(0)) : normalized, statistics.count, offset,
+            outputs["Y"]);
       }
     }
     return outputs;
@@ -326,68 +307,28 @@ class Forward final : public Oracle {
     return inexact;
   }
 
-  static void
-  SetStatistics(const Statistics& statistics, std::int64_t c, ExpectedOutputs& outputs) {
-    const double count = statistics.count;
-    Set(outputs["saved_mean"], c,
-        {.value = statistics.mean,
-         .terms = count,
-         .bound = Bound(statistics),
-         .error = (count + 1) * statistics.mean_magnitude});
-    Set(outputs["saved_inv_std"], c,
-        {.value = statistics.inverse_std,
-         .terms = count,
-         .bound = Bound(statistics),
-         .error = (count + kAFew) * statistics.inverse_std});
-  }
-
   static void SetRunning(
       const Tensors& inputs,
       const Statistics& statistics,
       double momentum,
       std::int64_t c,
       ExpectedOutputs& outputs) {
-    const double count = statistics.count;
-    struct Running {
-      const char* name;
-      Real batch;
-      Real magnitude;
-    };
-    for (const auto& [name, batch, magnitude] :
-         {Running{"running_mean", statistics.mean, statistics.mean_magnitude},
-          Running{"running_var", statistics.unbiased_variance, statistics.unbiased_variance}}) {
+    const CountingNumber weight = Constant(momentum);
+    for (const auto& [name, batch] :
+         {std::pair("running_mean", statistics.mean),
+          std::pair("running_var", statistics.unbiased_variance)}) {
       const Tensor* old = Find(inputs, name);
       if (old == nullptr) {
         continue;
       }
-      const Real kept = old->values[c];
-      const Real value = count == 0 ? kept : momentum * kept + (1 - momentum) * batch;
-      // A momentum rounded to the accumulator's type changes 1 - momentum by up to one unit, not by
-      // a part of it.
-      const Real error =
-          kAFew * (std::abs(kept) + magnitude) + (1 - momentum) * (count + kAFew) * magnitude;
-      Set(outputs[name], c,
-          {.value = value,
-           .terms = count == 0 || momentum > 0 || batch != 0 ? 1. : 0.,
-           .bound = Bound(statistics) + 4 * std::abs(kept),
-           .error = error});
+      const CountingNumber kept = Exactly(old->values[c]);
+      const bool is_empty = statistics.count == 0;
+      const bool is_reached = is_empty || momentum > 0 || batch.value != 0;
+      Expect(
+          is_empty ? kept : weight * kept + (Exactly(1) - weight) * batch, is_reached ? 1 : 0, c,
+          outputs[name]);
     }
   }
-
-  static Element Normalize(double x, const Statistics& statistics, double scale, double shift) {
-    const double count = statistics.count;
-    const Real factor = std::abs(scale) * statistics.inverse_std;
-    const Real deviation = std::abs(x - statistics.mean);
-    return {
-        .value = scale * (x - statistics.mean) * statistics.inverse_std + shift,
-        .terms = count,
-        .bound = Bound(statistics) + 4 * std::abs(shift),
-        .error = factor * ((count + 1) * statistics.mean_magnitude + (count + kAFew) * deviation) +
-                 2 * std::abs(shift)};
-  }
-
-  /// All that MakeExactData leads to are multiples of 1/4, and the sum of squares is the largest.
-  static Real Bound(const Statistics& statistics) { return 4 * (statistics.square_sum + 16); }
 
   bool relu_;
 };
@@ -412,12 +353,11 @@ class Gradient final : public Oracle {
     const Tensor& X = inputs.at("X");
     const Channels channels(X.dims);
     ExpectedOutputs outputs{
-        {"dX", MakeExpected(X.dims)},
-        {"dScale", MakeExpected({channels.Count()})},
-        {"dBias", MakeExpected({channels.Count()})}};
-    const std::vector<double> dY = PassedGradients(inputs);
+        {"dX", Unknown(X.dims)},
+        {"dScale", Unknown({channels.Count()})},
+        {"dBias", Unknown({channels.Count()})}};
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
-      RunChannel(inputs, dY, channels.Offsets(c), c, outputs);
+      RunChannel(inputs, channels.Offsets(c), c, outputs);
     }
     return outputs;
   }
@@ -438,10 +378,12 @@ class Gradient final : public Oracle {
     for (std::int64_t c = 0; c < channels.Count(); ++c) {
       const std::vector<double> values = Gather(X, channels.Offsets(c));
       const Statistics statistics = StatisticsOf(values, Epsilon(attributes));
-      data["saved_mean"].values[c] = static_cast<double>(statistics.mean);
-      data["saved_inv_std"].values[c] = static_cast<double>(statistics.inverse_std);
+      const long double mean = statistics.mean.value;
+      const long double inverse_std = statistics.inverse_std.value;
+      data["saved_mean"].values[c] = static_cast<double>(mean);
+      data["saved_inv_std"].values[c] = static_cast<double>(inverse_std);
       if (relu_) {
-        const Real gap = (MiddleOfGap(values) - statistics.mean) * statistics.inverse_std;
+        const long double gap = (MiddleOfGap(values) - mean) * inverse_std;
         data["B"].values[c] = static_cast<double>(-data["scale"].values[c] * gap);
       }
     }
@@ -525,66 +467,58 @@ class Gradient final : public Oracle {
     return middle;
   }
 
-  /// The gradient of what batch normalization left: dY, but where ReLU passed nothing on 0.
-  [[nodiscard]] std::vector<double> PassedGradients(const Tensors& inputs) const {
-    std::vector<double> passed = inputs.at("dY").values;
-    const Tensor& X = inputs.at("X");
-    const Channels channels(X.dims);
-    for (std::int64_t c = 0; relu_ && c < channels.Count(); ++c) {
-      const Real slope = Real{inputs.at("scale").values[c]} * inputs.at("saved_inv_std").values[c];
-      for (const std::int64_t i : channels.Offsets(c)) {
-        const Real normalized = slope * (Real{X.values[i]} - inputs.at("saved_mean").values[c]);
-        if (!IsPassed(normalized + inputs.at("B").values[c])) {
-          passed[i] = 0;
-        }
-      }
+  /// The numbers of a channel.
+  struct Channel {
+    CountingNumber scale;
+    CountingNumber mean;
+    CountingNumber inverse_std;
+    CountingNumber bias;
+
+    [[nodiscard]] CountingNumber Normalized(double x) const {
+      return (Exactly(x) - mean) * inverse_std;
     }
-    return passed;
+  };
+
+  [[nodiscard]] Channel ChannelOf(const Tensors& inputs, std::int64_t c) const {
+    const auto at = [&](const char* name) { return Exactly(inputs.at(name).values[c]); };
+    return {at("scale"), at("saved_mean"), at("saved_inv_std"), relu_ ? at("B") : Exactly(0)};
   }
 
-  static void RunChannel(
+  /// The gradient of what batch normalization left: dY, but where ReLU passed nothing on 0.
+  [[nodiscard]] CountingNumber
+  PassedGradient(const Tensors& inputs, const Channel& channel, std::int64_t i) const {
+    const CountingNumber normalized = channel.Normalized(inputs.at("X").values[i]);
+    const bool is_passed = !relu_ || IsPassed(channel.scale * normalized + channel.bias);
+    return Exactly(is_passed ? inputs.at("dY").values[i] : 0);
+  }
+
+  void RunChannel(
       const Tensors& inputs,
-      const std::vector<double>& dY,
       const std::vector<std::int64_t>& offsets,
       std::int64_t c,
-      ExpectedOutputs& outputs) {
+      ExpectedOutputs& outputs) const {
     const Tensor& X = inputs.at("X");
-    const Real scale = inputs.at("scale").values[c];
-    const Real mean = inputs.at("saved_mean").values[c];
-    const Real inverse_std = inputs.at("saved_inv_std").values[c];
-    const Real count = offsets.size();
-    Real d_scale = 0;
-    Real d_bias = 0;
-    Real d_scale_magnitude = 0;
-    Real d_bias_magnitude = 0;
+    const Channel channel = ChannelOf(inputs, c);
+    CountingSum d_scale = EmptySum();
+    CountingSum d_bias = EmptySum();
     for (const std::int64_t i : offsets) {
-      const Real product = dY[i] * (X.values[i] - mean) * inverse_std;
-      d_scale += product;
-      d_bias += dY[i];
-      d_scale_magnitude += std::abs(product);
-      d_bias_magnitude += std::abs(dY[i]);
+      const CountingNumber dY = PassedGradient(inputs, channel, i);
+      d_scale.Add(dY * channel.Normalized(X.values[i]));
+      d_bias.Add(dY);
     }
-    // With MakeExactData, dY are multiples of 1, X - mean too, inverse_std of 1/2.
-    Set(outputs["dScale"], c,
-        {.value = d_scale,
-         .terms = static_cast<double>(count),
-         .bound = 2 * d_scale_magnitude,
-         .error = (count + kAFew) * d_scale_magnitude});
-    Set(outputs["dBias"], c,
-        {.value = d_bias,
-         .terms = static_cast<double>(count),
-         .bound = d_bias_magnitude,
-         .error = (count + 1) * d_bias_magnitude});
+    Expect(d_scale, c, outputs["dScale"]);
+    Expect(d_bias, c, outputs["dBias"]);
+    const CountingNumber count = Exactly(static_cast<long double>(offsets.size()));
     for (const std::int64_t i : offsets) {
-      const Real xhat = (X.values[i] - mean) * inverse_std;
-      const Real magnitude =
-          count * std::abs(dY[i]) + d_bias_magnitude + std::abs(xhat) * d_scale_magnitude;
-      const Real factor = std::abs(scale) * inverse_std / count;
-      Set(outputs["dX"], i,
-          {.value = scale * inverse_std / count * (count * dY[i] - d_bias - xhat * d_scale),
-           .terms = static_cast<double>(count),
-           .bound = 4 * magnitude,
-           .error = factor * (count + kAFew) * magnitude});
+      const CountingNumber dY = PassedGradient(inputs, channel, i);
+      // Kernels may add these in any order, and the factor to any of them first.
+      CountingSum gradient = EmptySum();
+      gradient.Add(count * dY);
+      gradient.Add(-d_bias.Get());
+      gradient.Add(-(channel.Normalized(X.values[i]) * d_scale.Get()));
+      Expect(
+          channel.scale * channel.inverse_std / count * gradient.Get(), d_bias.terms(), i,
+          outputs["dX"]);
     }
   }
 

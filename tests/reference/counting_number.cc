@@ -1,7 +1,9 @@
 #include "reference/counting_number.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numbers>
 
@@ -12,14 +14,16 @@ namespace {
 using Real = long double;
 
 constexpr Real kFar = std::numeric_limits<Real>::infinity();
+/// IEEE 754 has square roots rounded once, and so have CPUs and CUDA.
+constexpr Real kOfRoot = 1;
 /// Roundings of a library's function that is off by a few units in the last place.
 constexpr Real kOfFunction = 16;
 /// More than any accumulator's roundoff: two numbers that are as near may compare either way.
 constexpr Real kRoundoff = 0x1p-23L;
 
 /// Infinity is not rounded.
-Real Rounding(Real value, Real count) {
-  return std::isinf(value) ? 0 : count * std::max(std::abs(value), kUnderflow);
+Real Rounding(Real value, Real count, Real underflow) {
+  return std::isinf(value) ? 0 : count * std::max(std::abs(value), underflow);
 }
 
 /// The first-order error of a product of an error and a slope, of which either may be zero.
@@ -27,17 +31,22 @@ Real Carried(Real slope, Real error) {
   return error == 0 || slope == 0 ? 0 : std::abs(slope) * error;
 }
 
-CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error) {
+CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error, Real underflow) {
   return {
       .value = value,
       .error = error,
       .unit = unit,
       .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
-      .margin = margin};
+      .margin = margin,
+      .underflow = underflow};
 }
 
 Real LargerBound(const CountingNumber& a, const CountingNumber& b) {
   return std::max(a.bound, b.bound);
+}
+
+Real SmallerUnderflow(const CountingNumber& a, const CountingNumber& b) {
+  return std::min(a.underflow, b.underflow);
 }
 
 Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
@@ -46,19 +55,24 @@ Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
 
 CountingNumber Sum(const CountingNumber& a, const CountingNumber& b, Real sign) {
   const Real value = a.value + sign * b.value;
+  const Real underflow = SmallerUnderflow(a, b);
   return Known(
       value, std::min(a.unit, b.unit), LargerBound(a, b), SmallerMargin(a, b),
-      a.error + b.error + Rounding(value, 1));
+      a.error + b.error + Rounding(value, 1, underflow), underflow);
 }
 
 /// The largest power of two, of 1 and less, that a number is a multiple of.
 Real UnitOf(Real value) {
   constexpr Real kSmallest = 0x1p-60L;
-  Real unit = 1;
-  while (std::isfinite(value) && unit > kSmallest && std::fmod(value, unit) != 0) {
-    unit /= 2;
+  constexpr int kDigits = 64;
+  if (value == 0 || !std::isfinite(value)) {
+    return 1;
   }
-  return unit;
+  int exponent = 0;
+  const Real fraction = std::frexp(std::abs(value), &exponent);
+  const auto digits = static_cast<std::uint64_t>(std::ldexp(fraction, kDigits));
+  return std::clamp(
+      std::ldexp(Real{1}, exponent - kDigits + std::countr_zero(digits)), kSmallest, Real{1});
 }
 
 bool IsPowerOfTwo(Real value) {
@@ -72,12 +86,14 @@ CountingNumber Compared(const CountingNumber& a, const CountingNumber& b, bool v
   const bool is_sure = error == 0 || !(distance <= error * kRoundoff);
   const Real margin = std::isnan(distance) ? kFar : distance;
   return Known(
-      value ? 1 : 0, 1, LargerBound(a, b), std::min(SmallerMargin(a, b), margin), is_sure ? 0 : 1);
+      value ? 1 : 0, 1, LargerBound(a, b), std::min(SmallerMargin(a, b), margin), is_sure ? 0 : 1,
+      SmallerUnderflow(a, b));
 }
 
 CountingNumber Joined(const CountingNumber& a, const CountingNumber& b, bool value) {
   return Known(
-      value ? 1 : 0, 1, LargerBound(a, b), SmallerMargin(a, b), std::max(a.error, b.error));
+      value ? 1 : 0, 1, LargerBound(a, b), SmallerMargin(a, b), std::max(a.error, b.error),
+      SmallerUnderflow(a, b));
 }
 
 CountingNumber Extremum(const CountingNumber& a, const CountingNumber& b, bool takes_first) {
@@ -88,6 +104,7 @@ CountingNumber Extremum(const CountingNumber& a, const CountingNumber& b, bool t
   result.bound = LargerBound(a, b);
   result.unit = std::min(a.unit, b.unit);
   result.error = std::max(a.error, b.error);
+  result.underflow = SmallerUnderflow(a, b);
   return result;
 }
 
@@ -96,13 +113,15 @@ struct Smooth {
   Real (*value)(Real) = nullptr;
   Real (*slope)(Real) = nullptr;
   Real (*margin)(Real) = [](Real) { return kFar; };
+  Real roundings = kOfFunction;
 };
 
 CountingNumber Applied(const Smooth& smooth, const CountingNumber& x) {
   const Real value = smooth.value(x.value);
   return Known(
       value, x.unit, x.bound, std::min(x.margin, smooth.margin(x.value)),
-      Carried(smooth.slope(x.value), x.error) + Rounding(value, kOfFunction));
+      Carried(smooth.slope(x.value), x.error) + Rounding(value, smooth.roundings, x.underflow),
+      x.underflow);
 }
 
 Real LogisticOf(Real x) {
@@ -149,7 +168,8 @@ constexpr Smooth kSoftplus = {
 constexpr Smooth kSqrt = {
     .value = [](Real x) { return std::sqrt(x); },
     .slope = [](Real x) { return 0.5L / std::sqrt(x); },
-    .margin = &FromZero};
+    .margin = &FromZero,
+    .roundings = kOfRoot};
 constexpr Smooth kRsqrt = {
     .value = [](Real x) { return 1 / std::sqrt(x); },
     .slope = [](Real x) { return -0.5L / (x * std::sqrt(x)); },
@@ -196,12 +216,17 @@ constexpr Smooth kAtanh = {
 }  // namespace
 
 CountingNumber Given(Real value) {
-  return Known(value, 1, 0, kFar, 0);
+  return Known(value, 1, 0, kFar, 0, kUnderflow);
+}
+
+CountingNumber Exactly(Real value) {
+  return Known(value, UnitOf(value), 0, kFar, 0, 0);
 }
 
 CountingNumber Constant(Real value) {
   const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
-  return Known(value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1));
+  return Known(
+      value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1, kUnderflow), kUnderflow);
 }
 
 CountingNumber operator+(const CountingNumber& a, const CountingNumber& b) {
@@ -214,19 +239,27 @@ CountingNumber operator-(const CountingNumber& a, const CountingNumber& b) {
 
 CountingNumber operator*(const CountingNumber& a, const CountingNumber& b) {
   const Real value = a.value * b.value;
+  const Real underflow = SmallerUnderflow(a, b);
   return Known(
       value, a.unit * b.unit, LargerBound(a, b), SmallerMargin(a, b),
-      Carried(b.value, a.error) + Carried(a.value, b.error) + Rounding(value, 1));
+      Carried(b.value, a.error) + Carried(a.value, b.error) + Rounding(value, 1, underflow),
+      underflow);
 }
 
-/// Exact where it is by a power of two, or its value whole.
+/// Exact where it is by a power of two, or its value whole. By a power of two, its unit is as large
+/// as its value says.
 CountingNumber operator/(const CountingNumber& a, const CountingNumber& b) {
   const Real value = a.value / b.value;
-  const Real unit = IsPowerOfTwo(b.value) ? a.unit / std::abs(b.value) : a.unit;
+  const Real unit = IsPowerOfTwo(b.value)
+                        ? std::max(a.unit / std::abs(b.value), std::min(a.unit, UnitOf(value)))
+                        : a.unit;
+  const Real underflow = SmallerUnderflow(a, b);
   const Real margin = std::min(SmallerMargin(a, b), std::abs(b.value));
   return Known(
       value, unit, LargerBound(a, b), margin,
-      Carried(1 / b.value, a.error) + Carried(value / b.value, b.error) + Rounding(value, 1));
+      Carried(1 / b.value, a.error) + Carried(value / b.value, b.error) +
+          Rounding(value, 1, underflow),
+      underflow);
 }
 
 CountingNumber operator-(const CountingNumber& x) {
@@ -287,7 +320,8 @@ Where(const CountingNumber& condition, const CountingNumber& a, const CountingNu
   const Real doubt = condition.error == 0 ? 0 : std::abs(a.value - b.value) * 0x1p53L;
   return Known(
       selected.value, selected.unit, LargerBound(condition, selected),
-      SmallerMargin(condition, selected), selected.error + (std::isnan(doubt) ? 0 : doubt));
+      SmallerMargin(condition, selected), selected.error + (std::isnan(doubt) ? 0 : doubt),
+      SmallerUnderflow(condition, selected));
 }
 
 CountingNumber Abs(const CountingNumber& x) {
@@ -319,23 +353,27 @@ CountingNumber Max(const CountingNumber& a, const CountingNumber& b) {
 CountingNumber Pow(const CountingNumber& base, const CountingNumber& exponent) {
   const Real value = std::pow(base.value, exponent.value);
   const Real by_base = exponent.value * std::pow(base.value, exponent.value - 1);
+  const Real underflow = SmallerUnderflow(base, exponent);
   const Real by_exponent = value * std::log(std::abs(base.value));
   return Known(
       value, base.unit, LargerBound(base, exponent),
       std::min(SmallerMargin(base, exponent), std::abs(base.value)),
       Carried(by_base, base.error) + Carried(by_exponent, exponent.error) +
-          Rounding(value, kOfFunction));
+          Rounding(value, kOfFunction, underflow),
+      underflow);
 }
 
 CountingNumber Atan2(const CountingNumber& y, const CountingNumber& x) {
   const Real value = std::atan2(y.value, x.value);
+  const Real underflow = SmallerUnderflow(y, x);
   const Real square = y.value * y.value + x.value * x.value;
   // The angle jumps behind the origin, where y is 0 and x is not positive.
   const Real margin = x.value > 0 ? std::sqrt(square) : std::abs(y.value);
   return Known(
       value, y.unit, LargerBound(y, x), std::min(SmallerMargin(y, x), margin),
       Carried(x.value / square, y.error) + Carried(y.value / square, x.error) +
-          Rounding(value, kOfFunction));
+          Rounding(value, kOfFunction, underflow),
+      underflow);
 }
 
 CountingNumber Exp(const CountingNumber& x) {

@@ -4,6 +4,9 @@
 /// The number in which oracles compute: with it, a plain formula says how exact its value is.
 namespace gradsmith::reference {
 
+/// kUnderflow is what an accumulator of floats loses of numbers near 0, in units of its roundoff.
+inline constexpr long double kUnderflow = 0x1p-126L;
+
 /// CountingNumber is a value that knows how exact it is. What operators and functions make of such
 /// numbers has the rounding errors of its arguments, carried on to first order, and its own.
 struct CountingNumber {
@@ -17,13 +20,15 @@ struct CountingNumber {
   long double bound = 0;
   /// How far the nearest place is at which the function bends, jumps or ends.
   long double margin = 4;
+  /// What its accumulator loses of numbers near 0, in units of its roundoff.
+  long double underflow = kUnderflow;
 };
-
-/// kUnderflow is what an accumulator of floats loses of numbers near 0, in units of its roundoff.
-inline constexpr long double kUnderflow = 0x1p-126L;
 
 /// Given returns a number of the data, which accumulators have as it is.
 CountingNumber Given(long double value);
+/// Exactly returns a number of the data that may be no integer, for kernels that lose nothing near
+/// 0: what is made of it has no more errors than roundings.
+CountingNumber Exactly(long double value);
 /// Constant returns a number of a formula or an attribute, which accumulators may have to round.
 CountingNumber Constant(long double value);
 

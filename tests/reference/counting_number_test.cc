@@ -30,6 +30,34 @@ TEST(CountingNumber, CountsInTheUnitOfWhatIsExact) {
   EXPECT_EQ((Given(6) / Given(3)).unit, 1);
 }
 
+TEST(CountingNumber, AQuotientByAPowerOfTwoIsAMultipleOfWhatItSays) {
+  EXPECT_EQ((Given(12) / Given(4)).unit, 1);
+  EXPECT_EQ((Given(12) / Given(4)).bound, 12);
+  EXPECT_EQ((Given(6) / Given(4)).unit, 0.5L);
+  EXPECT_EQ((Given(1) / Exactly(0.5L)).unit, 2);
+}
+
+TEST(CountingNumber, ExactNumbersMayBeFractionsAndOfAnySize) {
+  EXPECT_EQ(Exactly(0.75L).unit, 0.25L);
+  EXPECT_EQ(Exactly(-0x1p40L).unit, 1);
+  EXPECT_EQ(Exactly(0).unit, 1);
+  EXPECT_EQ(Constant(0.1L).unit, 0x1p-60L);
+  EXPECT_EQ(Exactly(0.75L).bound, 3);
+  EXPECT_EQ(Exactly(0.1L).error, 0);
+  const CountingNumber tiny = Exactly(0x1p-900L);
+  EXPECT_EQ((tiny + tiny).error, 0x1p-899L);
+  EXPECT_EQ((tiny * Constant(2)).error, 0x1p-899L);
+  EXPECT_EQ((Given(0x1p-900L) + Given(0)).error, kUnderflow);
+  CountingSum sum;
+  sum.Add(tiny);
+  EXPECT_EQ((sum.Get() * tiny).underflow, 0);
+}
+
+TEST(CountingNumber, RootsAreRoundedOnce) {
+  EXPECT_EQ(Sqrt(Given(2)).error, std::sqrt(2.0L));
+  EXPECT_EQ(Sqrt(Given(4)).value, 2);
+}
+
 TEST(CountingNumber, WhatIsInfiniteIsNotRounded) {
   const CountingNumber infinite = Given(-std::numeric_limits<long double>::infinity());
   EXPECT_EQ(Exp(infinite - Given(2)).value, 0);

@@ -14,6 +14,7 @@ void CountingSum::Add(const CountingNumber& term) {
   sum_.unit = std::min(sum_.unit, term.unit);
   sum_.bound = std::max(sum_.bound, term.bound);
   sum_.margin = std::min(sum_.margin, term.margin);
+  sum_.underflow = std::min(sum_.underflow, term.underflow);
   magnitude_ += std::abs(term.value);
   terms_ += 1;
 }

@@ -1,6 +1,5 @@
 #include "reference/sample.h"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -8,6 +7,8 @@
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "reference/counting_sum.h"
 
 namespace gradsmith::reference::sample {
 
@@ -71,8 +72,7 @@ class PickOracle final : public Oracle {
     ExpectedOutputs outputs;
     const std::optional<Shapes> shapes = OutputShapes(ShapesOf(inputs), attributes);
     for (const auto& [name, dims] : *shapes) {
-      const std::vector<double> zeros(static_cast<std::size_t>(Count(dims)));
-      outputs[name] = {{dims, zeros}, zeros, zeros, zeros};
+      outputs[name] = Unknown(dims);
     }
     for (std::int64_t row = 0; row < split.outer * split.inner; ++row) {
       AddRow(inputs, attributes, split, row, outputs);
@@ -137,30 +137,29 @@ class PickOracle final : public Oracle {
     const std::int64_t x_at =
         (row / split.inner * split.length + static_cast<std::int64_t>(index)) * split.inner +
         row % split.inner;
-    double scale = AttributeOr<bool>(attributes, "negate", false) ? -1 : 1;
-    scale *= AttributeOr<std::string>(attributes, "unit", "one") == "two" ? 2 : 1;
+    CountingNumber scale =
+        Given(AttributeOr<bool>(attributes, "negate", false) ? -1 : 1) *
+        Given(AttributeOr<std::string>(attributes, "unit", "one") == "two" ? 2 : 1);
     for (const double factor : AttributeOr<std::vector<double>>(attributes, "factors", {})) {
-      scale *= factor;
+      scale = scale * Constant(factor);
     }
-    const auto bias = AttributeOr<double>(attributes, "bias", 0);
-    const auto limit =
-        AttributeOr<double>(attributes, "limit", std::numeric_limits<double>::infinity());
-    const double sum = scale * inputs.at("X").values[static_cast<std::size_t>(x_at)] + bias;
-    const bool is_clipped = sum > limit;
+    const CountingNumber limit =
+        Constant(AttributeOr<double>(attributes, "limit", std::numeric_limits<double>::infinity()));
+    const CountingNumber sum =
+        scale * Given(inputs.at("X").values[static_cast<std::size_t>(x_at)]) +
+        Constant(AttributeOr<double>(attributes, "bias", 0));
     if (is_gradient_) {
+      const bool is_clipped = sum.value > limit.value;
       Set(outputs["dX"], static_cast<std::size_t>(x_at),
-          is_clipped ? 0 : scale * inputs.at("dY").values[at]);
+          is_clipped ? Given(0) : scale * Given(inputs.at("dY").values[at]));
     } else {
-      Set(outputs["Y"], at, is_clipped ? limit : sum);
-      Set(outputs["hits"], at, 1);
+      Set(outputs["Y"], at, Min(sum, limit));
+      Set(outputs["hits"], at, Given(1));
     }
   }
 
-  static void Set(Expected& output, std::size_t i, double value) {
-    output.value.values[i] = value;
-    output.terms[i] = value == 0 ? 0 : 1;
-    output.bound[i] = std::abs(value);
-    output.error[i] = 4 * (std::abs(value) + 1);
+  static void Set(Expected& output, std::size_t i, const CountingNumber& number) {
+    Expect(number, number.value == 0 ? 0 : 1, i, output);
   }
 
   bool is_gradient_;
