@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CUDA_POLICY_H_
 #define GRADSMITH_CUDA_POLICY_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -31,12 +32,8 @@ const Policy& LatestPolicy(const std::array<Policy, kRows>& table, const DeviceI
 /// of sums depends on.
 template <typename Policy, std::size_t kRows>
 constexpr bool HaveOneOrder(const std::array<Policy, kRows>& table) {
-  for (const Policy& policy : table) {
-    if (!(policy.order == table.front().order)) {
-      return false;
-    }
-  }
-  return true;
+  return std::ranges::all_of(
+      table, [&](const Policy& policy) { return policy.order == table.front().order; });
 }
 
 }  // namespace gradsmith::cuda
