@@ -216,7 +216,8 @@ class BriefLook {
     return forms.Others(selected_->decision);
   }
 
-  /// By less it is chance, and what heuristics put first is the better guess.
+  /// What part of the time of what heuristics put first another may take at most: by less it is
+  /// chance, and the first is the better guess.
   static constexpr double kFaster = 0.97;
 
   SearchSpace& space_;

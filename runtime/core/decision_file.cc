@@ -25,7 +25,7 @@ namespace {
 
 /// What every version's header begins with.
 constexpr std::string_view kMark = "gradsmith decisions";
-/// In place of a mode: what the line names does not count any more.
+/// This stands in place of a mode where what the line names does not count any more.
 constexpr std::string_view kForgotten = "forgotten";
 /// Lines are some hundred bytes long, and files have some ten thousand: whoever made one that has
 /// more shall not have what it pleases of this process's memory.

@@ -26,7 +26,7 @@ struct SearchPolicy {
   /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
   /// that loads libraries and code.
   double budget_seconds = 10;
-  /// For kHeuristic: for so long others are timed beside the first that is taken; 0: not at all.
+  /// How long kHeuristic times others beside the first that is taken; 0: not at all.
   double first_choice_seconds = 0.008;
   std::function<void(const SearchProgress&)> on_progress = {};
 };

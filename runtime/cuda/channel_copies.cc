@@ -37,7 +37,7 @@ bool SuitsThread(std::int64_t channels) {
   return channels % kChannelsAtOnce == 0 && channels <= kMostOfThread;
 }
 
-/// Of an image.
+/// How many positions an image has.
 std::int64_t PositionsOf(const TensorRef& tensor) {
   return NumElements(tensor.dims) / (tensor.dims[0] * tensor.dims[1]);
 }

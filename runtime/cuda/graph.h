@@ -44,7 +44,7 @@ struct GraphTensor {
   Strides strides;
   /// What the address is a multiple of, in bytes: 16, or an element's size.
   std::int64_t alignment = 16;
-  /// Between two operations of the graph, and never in memory.
+  /// Whether it is between two operations of the graph, and never in memory.
   bool is_virtual = false;
 };
 

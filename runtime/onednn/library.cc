@@ -10,7 +10,7 @@ namespace gradsmith::onednn {
 
 namespace {
 
-/// As Linux tells it; empty where it does not, as on some architectures.
+/// The processor's name as Linux tells it; empty where it does not, as on some architectures.
 std::string ProcessorName() {
   constexpr const char* kField = "model name";
   std::ifstream file("/proc/cpuinfo");

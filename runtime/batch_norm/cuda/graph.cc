@@ -19,7 +19,7 @@ constexpr int kNormalized = backward::kOperands;
 constexpr int kPassed = kNormalized + 1;
 constexpr int kTensors = kPassed + 1;
 
-/// In the order of operands; absent ones are empty.
+/// A descriptor for each operand, in their order; those of absent ones are empty.
 using Tensors = std::vector<Descriptor>;
 
 /// Batch normalization by the saved statistics.

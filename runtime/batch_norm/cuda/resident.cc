@@ -19,7 +19,7 @@ constexpr int kSharedBytes = own::kResidentScratch<kElementBytes, kRelu> +
 /// Copies to shared memory are the hardware's from this compute capability on.
 constexpr int kCopiesToShared = 80;
 
-/// Of a block.
+/// How much shared memory a block takes, in bytes.
 int SharedBytes(Activation activation, DataType type) {
   const bool relu = activation == Activation::kRelu;
   switch (SizeOf(type)) {

@@ -54,7 +54,7 @@ struct Arguments {
   int unit_tiles;
   int units_of_block;
   int columns_of_block;
-  /// For the filter's gradient: columns of a slice, each of which gives a row of partial sums.
+  /// The columns of a slice of the filter's gradient, each of which gives a row of partial sums.
   std::int64_t columns_of_slice;
 };
 

@@ -92,7 +92,7 @@ std::int64_t TurnsOf(const Channel& channel, const Shape& shape) {
   return CeilDivide(shape.planes * shape.strips * shape.windows, windows);
 }
 
-/// As many as there are turns of warps, which come in sets of the filter's items.
+/// WarpsOf returns as many as there are turns of warps, which come in sets of the filter's items.
 int WarpsOf(const Channel& channel, const Shape& shape) {
   const std::int64_t turns = TurnsOf(channel, shape);
   const int most = channel.is_filter ? std::max(1, kMostThreads * 2 / kWarp / channel.items)

@@ -156,7 +156,7 @@ std::int64_t MostThreads(const Job& job) {
   return most;
 }
 
-/// As much of a plane as a block has threads for.
+/// LargestPart is as much of a plane as a block has threads for.
 BlockShape LargestPart(const Job& job, std::int64_t most) {
   constexpr std::int64_t kFewestPhases = 8;  // neighbours in memory
   BlockShape shape;

@@ -150,7 +150,8 @@ std::int64_t SegmentOf(const Job& job, std::int64_t items) {
   return items == 1 ? 3 : std::min(items < kBanks ? items : kWhole, job.runs_of_line);
 }
 
-/// As many groups as there are threads for, but none that has less to do than others.
+/// SetGroups sets as many groups as there are threads for, but none that has less to do than
+/// others.
 void SetGroups(const Job& job, TileShape* shape) {
   const std::int64_t items = ItemsOf(job, *shape) * shape->segments;
   const std::int64_t most = std::max<std::int64_t>(kThreads / items, 1);

@@ -211,7 +211,7 @@ bool SetBlocks(const Task& task, DepthwiseTiles* plan) {
   return true;
 }
 
-/// As many slices as are computed at once: they depend on the shape alone.
+/// SetSlices sets as many slices as are computed at once: they depend on the shape alone.
 void SetSlices(DepthwiseTiles* plan) {
   const int most_threads = kPairs * depthwise_tiles::MostTiles(plan->config, plan->work);
   Arguments& arguments = plan->arguments;

@@ -101,7 +101,8 @@ struct Arguments {
   cuda::Divisor columns_read;
   int rows_read;
   int pitch;
-  /// From a pixel that a thread copies to the next: rows, and columns of fewer than a row.
+  /// How far a pixel that a thread copies is from the next, in rows and in columns, the latter
+  /// fewer than a row has.
   int step_down;
   int step_across;
   Pixels from;
@@ -114,7 +115,8 @@ struct Arguments {
   int from_column;
   /// The taps are taken in reverse: backward data by single steps.
   bool reversed;
-  /// For the filter's gradient: blocks of all images, of which every slices-th is of a slice.
+  /// How many blocks all images have for the filter's gradient, of which every slices-th is of a
+  /// slice.
   std::uint32_t blocks_of_group;
   std::uint32_t slices;
 };

@@ -139,7 +139,7 @@ constexpr std::int64_t ShareOf(std::int64_t number, double share) {
   return static_cast<std::int64_t>(static_cast<double>(number) * share);
 }
 
-/// Of `count` elements, each a sum of so many products.
+/// MakeSample says which of `count` elements are checked, each a sum of so many products.
 Sample MakeSample(std::int64_t count, double terms, double most_share) {
   // By estimate less than a second of a large GPU: each candidate that seems the quickest is
   // checked.

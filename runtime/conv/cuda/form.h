@@ -13,7 +13,7 @@
 #include "core/plan.h"
 #include "cuda/device.h"
 
-/// In what form a task's operands meet an engine: as they are, or as copies that suit it.
+/// This says in what form a task's operands meet an engine: as they are, or as copies that suit it.
 namespace gradsmith::conv {
 
 /// OperandForm is the task as the engine sees it, and which operands are copied for that. A copied

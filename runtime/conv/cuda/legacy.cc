@@ -35,7 +35,7 @@ using ConvolutionDescriptor = LegacyDescriptor<
     cudnnConvolutionDescriptor_t,
     &cuda::CudnnApi::cudnnDestroyConvolutionDescriptor>;
 
-/// As the legacy API takes lists: int, and at least four dims and two spatial axes.
+/// Ints is a list as the legacy API takes it: of int, with at least four dims and two spatial axes.
 struct Ints {
   std::vector<int> values;
   bool fits = true;

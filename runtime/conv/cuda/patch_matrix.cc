@@ -44,12 +44,13 @@ std::array<std::int64_t, 2> PatchesOf(const Problem& problem) {
   return patches;
 }
 
-/// Of a product's y.
+/// How many positions an image of a product's y has.
 std::int64_t PatchesOfImage(const Problem& product) {
   return product.axes[0].y * product.axes[1].y;
 }
 
-/// Between neighbours of x and of taps, in elements of the matrix, and along an axis of patches.
+/// Steps is how far apart neighbours of x and of taps are, in elements of the matrix, and along an
+/// axis of patches.
 struct Steps {
   std::array<std::int64_t, kMaxSpatialRank> patch{};
   std::array<std::int64_t, kMaxSpatialRank> tap{};

@@ -184,7 +184,7 @@ int BlocksThatFit(const Task& task, int places, Arguments* arguments) {
   return blocks;
 }
 
-/// As many blocks as share the works alike, of those that run at once.
+/// BlocksOf returns as many blocks as share the works alike, of those that run at once.
 int BlocksOf(std::int64_t works, std::int64_t tiles, int of_multiprocessor) {
   const std::int64_t most =
       std::max<std::int64_t>(1, std::int64_t{kMultiprocessorsOfSlices} * of_multiprocessor / tiles);

@@ -26,7 +26,7 @@ bool IsNarrow(const Problem& problem) {
   return SizeOf(problem.type) == 2;
 }
 
-/// Of x and y together.
+/// How many elements x and y have together.
 std::int64_t ElementsOf(const Problem& problem) {
   return NumElements(DimsOf(problem, kX)) + NumElements(DimsOf(problem, kY));
 }

@@ -79,7 +79,7 @@ bool IsWorthDetour(const Task& task, const OperandForm& form, Source source) {
          (is_wide && (source == kFallback || channels_first));
 }
 
-/// Of a kernel of our own that is launched in one way.
+/// OwnCandidate is a kernel of our own that is launched in one way.
 Candidate OwnCandidate(const std::string& id, std::size_t workspace, bool in_tf32) {
   return {.id = id, .engine = id, .notes = {.tf32 = in_tf32}, .workspace = workspace};
 }

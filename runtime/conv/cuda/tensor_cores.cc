@@ -198,7 +198,8 @@ class PartsMaker {
   std::size_t taps_ = 0;
 };
 
-/// Of forward and backward data, but for what depends on the tile.
+/// Correlation is what forward and backward data are launched with, but for what depends on the
+/// tile.
 struct Correlation {
   CorrelateArguments arguments{};
   int parts = 0;
@@ -391,13 +392,13 @@ double RoundsOf(std::int64_t blocks, std::int64_t room, std::int64_t slices) {
   return static_cast<double>(CeilDivide(blocks * slices, room)) / static_cast<double>(slices);
 }
 
-/// Of one of so many slices, in whole stages.
+/// How many positions one of so many slices has, in whole stages.
 int PositionsOfSlice(const Task& task, const FilterArguments& arguments, std::int64_t slices) {
   const int depth = DepthOf(task);
   return static_cast<int>(CeilDivide(CeilDivide(arguments.positions, slices), depth) * depth);
 }
 
-/// As many slices as keep the device busy, and few: their sums are added up afterwards.
+/// GridOf has as many slices as keep the device busy, and few: their sums are added up afterwards.
 /// `arguments` are all set but for slices.
 Grid GridOf(
     const cuda::DeviceInfo& device,
@@ -447,7 +448,7 @@ bool IsWhole(const Grid& grid, const Variant& variant) {
   return grid.slices == 1 && !variant.by_lines;
 }
 
-/// Of a slice's sums, those of half and bf16 in float.
+/// How many bytes a slice's sums take: those of half and bf16 are in float.
 std::size_t SliceBytes(const Task& task) {
   return static_cast<std::size_t>(NumElements(DimsOf(task.problem, kW))) *
          std::max(SizeOf(task.problem.type), sizeof(float));
@@ -606,7 +607,7 @@ FindKernel(const cuda::DeviceInfo& device, Primitive primitive, Variant variant,
       name.c_str());
 }
 
-/// Of one slice, which leaves nothing to add up.
+/// WholeFilterPlan has one slice, which leaves nothing to add up.
 class WholeFilterPlan final : public internal::Plan {
  public:
   explicit WholeFilterPlan(const FilterSlices<FilterArguments>& slice) : slice_(slice) {}

@@ -60,7 +60,7 @@ bool ArePromisingSideBySide(const Problem& problem) {
   return SizeOf(problem.type) > 2 || 4 * y * terms >= kEnoughForEachByte * (2 * x + y) * size;
 }
 
-/// Without timing.
+/// PlanByRule chooses a plan without timing any.
 std::unique_ptr<CallPlan> PlanByRule(const ReadyCall& call) {
   if (!call.tasks.empty() && ArePromisingSideBySide(call.tasks.front().task.problem)) {
     std::unique_ptr<CallPlan> aside = PlanInOrder(call, Order::kSideBySide);

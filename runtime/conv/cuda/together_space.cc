@@ -334,7 +334,7 @@ class TogetherSpace final : public ConvTrialSpace {
         .WithPrefix("the bias gradient ");
   }
 
-  /// As it will be launched.
+  /// Tried returns the plan as it will be launched.
   Plan& Tried(Plan& plan) override {
     if (recorded_serial_ != plan.serial()) {
       recorded_ = std::make_unique<RecordedCall>(

@@ -34,11 +34,12 @@ Axes AxesOf(const Problem& problem) {
   return {problem.axes[0], problem.axes[1]};
 }
 
-/// Of taps that meet the same positions, how many apart they are, and the positions that they meet.
+/// How many apart the taps are that meet the same positions.
 std::int64_t NextTap(const Axis& axis) {
   return axis.stride / std::gcd(axis.stride, axis.dilation);
 }
 
+/// How many apart the positions are that such taps meet.
 std::int64_t SpacingOf(const Axis& axis) {
   return axis.dilation / std::gcd(axis.stride, axis.dilation);
 }

@@ -149,13 +149,14 @@ constexpr int RowsOfTile(int positions) {
   return (positions + kMultiple - 1) / kMultiple * kMultiple;
 }
 
-/// Beside windows: what lanes multiply by, where chunks are, and the tile's rows.
+/// How much shared memory there is beside windows: for what lanes multiply by, for where chunks
+/// are, and for the tile's rows.
 constexpr int CorrelateSharedBytes(int sets, int steps, int positions) {
   return (sets * steps * kFragmentBytes) + (kMostChunks * static_cast<int>(sizeof(int))) +
          (RowsOfTile(positions) * static_cast<int>(sizeof(TileRow)));
 }
 
-/// Beside windows: where the tile's positions are in them.
+/// How much shared memory there is beside windows: for where the tile's positions are in them.
 constexpr int FilterSharedBytes(int positions) {
   return positions * static_cast<int>(sizeof(int));
 }

@@ -35,7 +35,7 @@ struct Tile {
   std::int64_t row;
   std::int64_t column;
   Offsets offsets;
-  /// Of the tiles that have the same columns.
+  /// Its number among the tiles that have the same columns.
   std::int64_t number;
 };
 

@@ -28,7 +28,7 @@ __device__ __forceinline__ void Merge(const Difference& other, Difference* found
   found->compared += other.compared;
 }
 
-/// As Merge, into what other blocks add to as well.
+/// MergeAtomically does as Merge does, into what other blocks add to as well.
 __device__ __forceinline__ void MergeAtomically(const Difference& other, Difference* found) {
   atomicAdd(&found->squared_error, other.squared_error);
   atomicAdd(&found->squared_expected, other.squared_expected);

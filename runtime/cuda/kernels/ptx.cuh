@@ -227,7 +227,7 @@ __device__ __forceinline__ void LoadTransposed(unsigned row, std::uint32_t (&to)
 #define GRADSMITH_PRODUCT(instruction)
 #endif
 
-/// Of 16 terms in half: two to a register, the next of whose kind is 8 terms on.
+/// AddProductOfHalf adds 16 terms in half: two to a register, the next of whose kind is 8 terms on.
 __device__ __forceinline__ void
 AddProductOfHalf(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
   GRADSMITH_PRODUCT("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
@@ -250,7 +250,7 @@ AddProductOfBfloat16(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], f
 #define GRADSMITH_HALF_PRODUCT(instruction)
 #endif
 
-/// Of 8 terms in half.
+/// AddHalfProductOfHalf adds 8 terms in half.
 __device__ __forceinline__ void
 AddHalfProductOfHalf(const std::uint32_t (&a)[2], std::uint32_t b, float (&sums)[4]) {
   GRADSMITH_HALF_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32");
@@ -264,7 +264,7 @@ AddHalfProductOfBfloat16(const std::uint32_t (&a)[2], std::uint32_t b, float (&s
 
 #undef GRADSMITH_HALF_PRODUCT
 
-/// Of 8 terms in TF32, whose further bits are cut off.
+/// AddProductOfTf32 adds 8 terms in TF32, whose further bits are cut off.
 __device__ __forceinline__ void
 AddProductOfTf32(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&sums)[4]) {
   GRADSMITH_PRODUCT("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32");
@@ -272,7 +272,7 @@ AddProductOfTf32(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float
 
 #undef GRADSMITH_PRODUCT
 
-/// Of 8 terms in double.
+/// AddProductOfDouble adds 8 terms in double.
 __device__ __forceinline__ void
 AddProductOfDouble(const double (&a)[4], const double (&b)[2], double (&sums)[4]) {
 #if __CUDA_ARCH__ >= 900

@@ -49,7 +49,7 @@ inline constexpr int kMaxFinishThreads = 1024;
 /// SumsTarget is where the first stage's sums go: a row of partial sums for each slice, or, where
 /// there is one slice and nothing else to add, straight to the result.
 struct SumsTarget {
-  /// Of the accumulator's type.
+  /// The sums of slices, of the accumulator's type.
   void* partial = nullptr;
   /// Null, or where the only slice's sums are the result.
   void* sums = nullptr;

@@ -12,7 +12,7 @@ namespace gradsmith::cuda {
 
 /// MapPolicy is how tasks of the pattern `map` are cut. What is quickest depends on the GPU.
 struct MapPolicy {
-  /// From which compute capability on.
+  /// The least compute capability that it is for.
   int compute_capability = 0;
   /// Threads of a block, a power of two of whole warps, at most kMostMapThreads.
   int threads = 256;
@@ -20,7 +20,7 @@ struct MapPolicy {
   int summing_threads = 256;
   /// Threads that lie beside each other in memory where places of sums do: they read whole sectors.
   std::int64_t place_lanes = 32;
-  /// As few steps of a thread that sums are worth a block.
+  /// The fewest steps of a thread that sums which are worth a block.
   std::int64_t least_steps = 8;
   /// Blocks that sum, for each multiprocessor, at most, where there are enough steps: a multiple of
   /// what a multiprocessor may hold at once, 2, 3, 4 or 6.

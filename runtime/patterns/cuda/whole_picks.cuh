@@ -161,7 +161,7 @@ __device__ __forceinline__ void SearchChannels(
       });
 }
 
-/// As PickWhole does.
+/// PickChannels does as PickWhole does, with a vector of neighbouring channels for each thread.
 template <typename Functor, typename T>
 __device__ __forceinline__ void PickChannels(const WholeLaunch& launch) {
   using A = Accumulator<T>;

@@ -16,7 +16,8 @@ inline constexpr int kGiversAtOnce =
     kChannels ? (kVectorLength<T> < kMostTileGroup ? kVectorLength<T> : kMostTileGroup)
               : (Functor::kReadsInput ? 1 : kMostTileGroup);
 
-/// As a functor's key tells, it is the element whose index the key is, or that which equals it.
+/// WindowGivers has each window give to the element that its functor's key tells: whose index the
+/// key is, or which equals it.
 /// With kVolume the input has several planes, and a block goes through those of windows in order.
 template <typename Functor, typename T, bool kChannels, bool kVolume>
 class WindowGivers

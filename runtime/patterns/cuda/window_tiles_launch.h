@@ -82,7 +82,8 @@ struct TilesLaunch {
   int window_planes = 1;
   /// Whether the planes of all channels are the channels of tiles.
   bool folds_planes = false;
-  /// Of a plane that is kept: how many sums it takes, and how many elements of the input.
+  /// How many planes a tile keeps, how many sums each of them takes, and how many elements of the
+  /// input.
   int ring = 1;
   int plane_sums = 0;
   int plane_input = 0;

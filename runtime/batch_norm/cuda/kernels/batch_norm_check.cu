@@ -346,7 +346,7 @@ struct Hurtful {
   double inv_std;  ///< of the gradient's statistics
 };
 
-/// By the element's type: numbers that its square, or a fixed range, has no room for.
+/// Numbers of an element type whose squares it, or a fixed range, has no room for.
 __device__ double LargeOf(int type) {
   return type == 1 ? 1e200 : (type == 2 ? 3e4 : 1e30);
 }

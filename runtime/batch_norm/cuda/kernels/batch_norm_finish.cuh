@@ -77,7 +77,7 @@ struct Moments {
   __device__ double mean() const { return pivot + (unit == 1 ? rest : rest / unit); }
 };
 
-/// From the sums of X - pivot and its square.
+/// MomentsOf makes a channel's moments from the sums of X - pivot and its square.
 __device__ Moments MomentsOf(const ForwardFinish& p, std::int64_t channel, const Totals& totals) {
   if (p.walk.samples == 0) {
     return {0, 0, 0, 1};

@@ -20,7 +20,8 @@ constexpr bool kReadsGradient = kMap == Map::kInputGradient || kMap == Map::kRel
 template <Map kMap, int V>
 constexpr int kMapBatch = V == 1 ? 4 : (kReadsGradient<kMap> ? 2 : 4) / (V == 8 ? 2 : 1);
 
-/// Along rows coefficients are few: there are registers for two at least.
+/// How many elements or vectors a thread of a map along rows loads at once: coefficients are few
+/// there, and leave registers for two at least.
 template <Map kMap, int V>
 constexpr int kRowMapBatch = kMapBatch<kMap, V> < 2 ? 2 : kMapBatch<kMap, V>;
 

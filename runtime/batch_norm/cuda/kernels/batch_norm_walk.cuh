@@ -228,7 +228,7 @@ __device__ __forceinline__ void VisitRows(const Walk& walk, Rows<V>& rows, Visit
   }
 }
 
-/// From one of a thread's columns to the next.
+/// How far one of a thread's columns is from the next.
 template <int V>
 __device__ std::int64_t ColumnStride(const Operand& operand) {
   return V == 1 ? operand.channel_stride : 1;

@@ -62,7 +62,7 @@ struct Data {
       Tile<kPartChannels, kRowsOfTile + kMargin, kDataColumns + kMargin, kShape.y_channels>;
   using TileOfFilter =
       std::conditional_t<kIsVolume, FilterOfVolumes<kConfig>, FilterOfPlanes<kConfig>>;
-  /// From a channel of y to the next, within the filter.
+  /// How far a channel of y is from the next, within the filter.
   static constexpr int kChannelPitch =
       kIsVolume ? TileOfFilter::kRowPitch : kTapsOfPlane * TileOfFilter::kPitch;
   static constexpr int kSharedBytes = DataSharedBytes(kKernel, kRowsOfTile);

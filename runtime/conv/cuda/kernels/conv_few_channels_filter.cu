@@ -24,7 +24,7 @@ struct Work {
   Plane y;
   Corner corner;
 
-  /// Of the pixels that the first tap meets.
+  /// OfX is the corner of the pixels that the first tap meets.
   [[nodiscard]] __device__ __forceinline__ Corner OfX() const {
     return {corner.row - 1, corner.column - 1};
   }

@@ -290,7 +290,7 @@ class Slice {
     return Which::ColumnOf(product, place) < kTaps;
   }
 
-  /// Of channels of the slice.
+  /// Whether two channels of the slice are of one group.
   [[nodiscard]] __device__ bool IsOfOneGroup(int y, int x) const {
     return y / p_.group_channels == x / p_.group_channels;
   }

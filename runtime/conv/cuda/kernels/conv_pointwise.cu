@@ -20,7 +20,7 @@ using cuda::Lane;
 using cuda::LoadMatrices;
 using cuda::LoadTransposed;
 
-/// Of a panel's rows.
+/// How far apart a panel's rows are.
 template <int kChannels>
 constexpr int kPitchFor = PitchOf(kChannels);
 

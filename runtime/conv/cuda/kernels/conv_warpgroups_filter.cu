@@ -44,7 +44,7 @@ class Steps {
   }
 
   [[nodiscard]] __device__ __forceinline__ int count() const { return count_; }
-  /// Of y, at the top of the tile.
+  /// The position of y at the top of the tile.
   [[nodiscard]] __device__ __forceinline__ int row() const { return row_; }
   [[nodiscard]] __device__ __forceinline__ int column() const { return column_; }
   [[nodiscard]] __device__ __forceinline__ int image() const { return image_; }
@@ -285,7 +285,7 @@ class CopierOfY {
   static_assert(kPixelsOfWarp == kDepth);
   static constexpr int kStep = 32 / kVectors;
   static constexpr int kMine = kPixelsOfWarp / kStep;
-  /// Of a lane.
+  /// How many channels a lane has.
   static constexpr int kChannels = B::kYChannels / 32;
 
   const Arguments& p_;

@@ -92,7 +92,7 @@ class Sums {
     return (block * kRows + half * 8 + row) / Math::kVector;
   }
 
-  /// Of 16 positions, in 16 bits.
+  /// AddPositions adds the products of 16 positions, in 16 bits.
   __device__ __forceinline__ void
   AddPositions(const int* places, unsigned x, unsigned y, unsigned exist) {
     std::uint32_t b[2];
@@ -114,7 +114,7 @@ class Sums {
     }
   }
 
-  /// Of 8 positions, in float.
+  /// AddFloats adds the products of 8 positions, in float.
   __device__ __forceinline__ void
   AddFloats(const int* places, unsigned x, unsigned y, unsigned exist) {
     constexpr int kBytes = 4;

@@ -243,7 +243,7 @@ __device__ __forceinline__ void BeginSource(
       p.dilation_down, left, tile);
 }
 
-/// From one strip of so many rows of results to the next in the source.
+/// How far one strip of so many rows of results is from the next in the source.
 template <int kRows>
 __device__ __forceinline__ int StripPitch(const Arguments& p) {
   return kRows * p.step_down * p.from_room.pitch + p.from_room.skew;

@@ -17,7 +17,7 @@ struct Geometry {
   static constexpr int kToRows = kTileRows;
   static constexpr int kToColumns = kTileColumns;
   static constexpr int kCenter = CenterOf(kSide);
-  /// By single steps there is no difference.
+  /// Whether the result has fewer positions than the source, or more. Steps of one leave as many.
   static constexpr bool kShrinks = kStep > 1 && !kSpreads;
   static constexpr bool kGrows = kStep > 1 && kSpreads;
   static constexpr int kBefore = kGrows ? (kSide - 1 - kCenter) / kStep : kCenter;

@@ -172,7 +172,7 @@ class Tile {
       mask = exists ? ~0U : 0U;
     }
 
-    /// Without questions, so that all is read at once.
+    /// Unpack asks nothing on the way, so that all is read at once.
     template <int kUnpacked>
     __device__ __forceinline__ void Unpack(uint4* to) const {
       std::uint32_t low = words[0];

@@ -95,7 +95,7 @@ __device__ __forceinline__ Work WorkOf(const Arguments& p, int number) {
 template <typename Memory, typename T>
 class Rows {
  public:
-  /// Of channels of y from `first_channel` on.
+  /// Rows reads channels of y from `first_channel` on.
   __device__ Rows(const Arguments& p, const T* from, unsigned memory, int first_channel = 0)
       : p_(p), from_(from), memory_(memory), first_channel_(first_channel) {}
 
@@ -256,17 +256,17 @@ class Pixels {
   static constexpr int kRowsAtOnce = kStep * Memory::kRows;
   static constexpr int kWarpsOfRow = Memory::kCopyingThreads / 32 / kRowsAtOnce;
   static_assert(kWarpsOfRow * kRowsAtOnce * 32 == Memory::kCopyingThreads);
-  /// From a lane's pixel to its next.
+  /// How far a lane's pixel is from its next.
   static constexpr int kApart = 32 * kWarpsOfRow;
   static constexpr int kShare = (Memory::kPixels + kApart - 1) / kApart;
   static constexpr int kNone = -1;
 
-  /// Of a row.
+  /// The first pixel of a row that a lane copies.
   [[nodiscard]] __device__ __forceinline__ static int FirstOfLane() {
     return kWarpsOfRow == 1 ? Lane() : CopyingThread<Memory>() % kApart;
   }
 
-  /// Of a row, a lane's pixels; what does not exist is zero.
+  /// FetchRow fetches a lane's pixels of a row; what does not exist is zero.
   template <int kChannels>
   __device__ __forceinline__ void FetchRow(const T* source, int first, bool is_row) {
 #pragma unroll
@@ -425,7 +425,7 @@ class FilterGradient {
     }
   }
 
-  /// Of a tile, the positions by channels of y.
+  /// LoadPositions loads a tile's positions by channels of y.
   __device__ __forceinline__ static void LoadPositions(
       unsigned from,
       std::uint32_t (&to)[Memory::kBlocks][4]) {
@@ -456,7 +456,7 @@ class FilterGradient {
     }
   }
 
-  /// Of 16 positions, the pixels of a row of taps.
+  /// LoadTaps loads the pixels of a row of taps for 16 positions.
   __device__ __forceinline__ static void LoadTaps(
       unsigned from,
       std::uint32_t (&to)[kPairs / 2][4]) {

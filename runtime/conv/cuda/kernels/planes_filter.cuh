@@ -12,7 +12,8 @@
 
 namespace gradsmith::conv::planes {
 
-/// Of the filter's gradient: registers of four pixels of y of each of a lane's two channels.
+/// Pixels is registers of four pixels of y of each of a lane's two channels, for the filter's
+/// gradient.
 template <typename Math>
 struct Pixels {
   std::uint32_t of[2][kVector / Math::kEach];

@@ -52,7 +52,7 @@ PixelAt(int image, const int (&at)[kSpatialRank], const int (&sizes)[kSpatialRan
   return pixel;
 }
 
-/// Of no position: no tap reaches the source from there.
+/// RowOfNone is the row of no position: no tap reaches the source from there.
 __device__ __forceinline__ SourceRow RowOfNone() {
   constexpr int kNowhere = -(1 << 30);
   return {0, {kNowhere, kNowhere, kNowhere}};
@@ -400,7 +400,8 @@ class Sums {
     first_column_ = warp % kWarpsOfRow * kShape.warp_columns;
   }
 
-  /// By lines: `row_at(row of the tile)` is where it is in a panel.
+  /// PlaceRows places the tile's rows where lines have them: `row_at(row of the tile)` is where it
+  /// is in a panel.
   template <typename RowAt>
   __device__ __forceinline__ void PlaceRows(RowAt row_at) {
 #pragma unroll
