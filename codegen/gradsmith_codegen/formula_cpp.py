@@ -7,11 +7,12 @@ What would make a line too long, and a choice within an expression, becomes a va
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .formula_tree import (
     CONSTANTS,
     COUNT,
+    OPERATORS,
     Apply,
     Bit,
     Chosen,
@@ -33,6 +34,8 @@ LONGEST = 70  # characters of an expression on a line
 # The structs of functions that may be approximate: a functor's parameter, and the one that is not.
 MATH = "Math"
 PRECISE = "formula::Precise"
+_DIVIDE = OPERATORS["/"]
+QUOTIENT_BY_COUNT = replace(_DIVIDE, cpp=_DIVIDE.cpp.replace("Quotient", "QuotientByCount"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,15 @@ def _expression(tree: Tree, body: Body) -> Code:
     if isinstance(tree, Number):
         return number(tree.value)
     if isinstance(tree, Apply):
-        return kept_short(tree.function, [_expression(argument, body) for argument in tree.arguments], body)
+        return kept_short(_function(tree), [_expression(argument, body) for argument in tree.arguments], body)
     return body.names[_name(tree)]
+
+
+def _function(tree: Apply) -> Function:
+    """Quotients by a count are functions of their own: one reciprocal does for all elements of a thread."""
+    divisor = tree.arguments[-1]
+    is_count = isinstance(divisor, Reduce) and divisor.operation == COUNT
+    return QUOTIENT_BY_COUNT if tree.function is _DIVIDE and is_count else tree.function
 
 
 def _name(tree: Name | Reduce | Index | Given | Chosen | Bit | Lookup) -> str:

@@ -34,14 +34,14 @@ class KernelMacro:
 
 @dataclass(frozen=True, slots=True)
 class FunctorNames:
-    """A functor within C++, and what it is where its functions are rounded to 16 bits."""
+    """A functor within C++, and what it is in kernels, also where its results are rounded to 16 bits."""
 
     precise: str
     is_of_math: bool
 
     def of(self, is_short: bool) -> str:
-        fast = self.is_of_math and is_short
-        return f"{self.precise}Of<::gradsmith::formula::Fast>" if fast else self.precise
+        math = "Fast" if is_short else "Device"
+        return f"{self.precise}Of<::gradsmith::formula::{math}>" if self.is_of_math else self.precise
 
 
 def is_of_math(lines: Iterable[str]) -> bool:

@@ -24,7 +24,14 @@ from .model import Formula
 
 # What LaTeX has a command for; other functions are spelled upright.
 _COMMANDS = frozenset("exp log sin cos tan sinh cosh tanh min max".split())
-_NAMES = {"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan", "sigmoid": r"\sigma"}
+_NAMES = {
+    "asin": r"\arcsin",
+    "acos": r"\arccos",
+    "atan": r"\arctan",
+    "sigmoid": r"\sigma",
+    "cdf": r"\Phi",
+    "pdf": r"\varphi",
+}
 _NAMES |= {name: rf"\operatorname{{ar{name[1:]}}}" for name in ("asinh", "acosh", "atanh")}
 _MARKS = {
     "add": "+",

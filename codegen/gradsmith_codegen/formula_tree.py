@@ -80,11 +80,12 @@ OPERATORS: Mapping[str, Function] = dict(_operators())
 # What is called by its name. In C++ each is a function of runtime/patterns/formula_math.h. Those of its
 # struct Precise have others in their place where results are rounded to 16 bits (fast_math.cuh).
 _UNARY = (
-    "exp", "expm1", "log", "log1p", "erf", "erfc", "tanh", "sigmoid", "softplus", "sqrt", "rsqrt", "abs",
-    "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "exp", "expm1", "log", "log1p", "erf", "erfc", "cdf", "pdf", "tanh", "sigmoid", "softplus", "sqrt",
+    "rsqrt", "abs", "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
+    "atanh",
 )  # fmt: skip
 _BINARY = ("pow", "atan2", "min", "max", "mul0", "div0")
-_OF_MATH = frozenset(("exp", "erfc", "tanh", "sigmoid", "div0"))
+_OF_MATH = frozenset(("exp", "erfc", "cdf", "pdf", "tanh", "sigmoid", "div0"))
 
 
 def _functions() -> Iterator[Function]:

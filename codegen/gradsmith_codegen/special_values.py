@@ -250,6 +250,8 @@ _WORDS: Mapping[str, Callable[..., float]] = {
     "sqrt": _checked(math.sqrt),
     "rsqrt": lambda x: _quotient(1, _checked(math.sqrt)(x)),
     "sigmoid": _sigmoid,
+    "cdf": lambda x: math.erfc(-x * math.sqrt(0.5)) / 2,
+    "pdf": lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi),
     "softplus": lambda x: math.nan if math.isnan(x) else _softplus(x),
     "sinh": _checked(math.sinh),
     "cosh": _checked(math.cosh),

@@ -219,108 +219,108 @@ constinit const std::int32_t kEntryLine = 622;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:636
+// ops.yaml:634
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 636;
+constinit const std::int32_t kEntryLine = 634;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:647
+// ops.yaml:645
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 647;
+constinit const std::int32_t kEntryLine = 645;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:661
+// ops.yaml:659
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 661;
+constinit const std::int32_t kEntryLine = 659;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:678
+// ops.yaml:676
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 678;
+constinit const std::int32_t kEntryLine = 676;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:695
+// ops.yaml:693
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 695;
+constinit const std::int32_t kEntryLine = 693;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:708
+// ops.yaml:706
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 708;
+constinit const std::int32_t kEntryLine = 706;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:723
+// ops.yaml:721
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 723;
+constinit const std::int32_t kEntryLine = 721;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:737
+// ops.yaml:735
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 737;
+constinit const std::int32_t kEntryLine = 735;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:752
+// ops.yaml:750
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 752;
+constinit const std::int32_t kEntryLine = 750;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:768
+// ops.yaml:766
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 768;
+constinit const std::int32_t kEntryLine = 766;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:784
+// ops.yaml:782
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 784;
+constinit const std::int32_t kEntryLine = 782;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:795
+// ops.yaml:793
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 795;
+constinit const std::int32_t kEntryLine = 793;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:807
+// ops.yaml:805
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 807;
+constinit const std::int32_t kEntryLine = 805;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:820
+// ops.yaml:818
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 820;
+constinit const std::int32_t kEntryLine = 818;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:834
+// ops.yaml:832
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 834;
+constinit const std::int32_t kEntryLine = 832;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
@@ -331,780 +331,780 @@ constinit const std::int32_t kEntryLine = 845;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:858
+// ops.yaml:861
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 858;
+constinit const std::int32_t kEntryLine = 861;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:869
+// ops.yaml:872
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 869;
+constinit const std::int32_t kEntryLine = 872;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:881
+// ops.yaml:884
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 881;
+constinit const std::int32_t kEntryLine = 884;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:892
+// ops.yaml:895
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 892;
+constinit const std::int32_t kEntryLine = 895;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:904
+// ops.yaml:907
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 904;
+constinit const std::int32_t kEntryLine = 907;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:915
+// ops.yaml:918
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 915;
+constinit const std::int32_t kEntryLine = 918;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:929
+// ops.yaml:932
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 929;
+constinit const std::int32_t kEntryLine = 932;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:940
+// ops.yaml:943
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 940;
+constinit const std::int32_t kEntryLine = 943;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:954
+// ops.yaml:957
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 954;
+constinit const std::int32_t kEntryLine = 957;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:965
+// ops.yaml:968
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 965;
+constinit const std::int32_t kEntryLine = 968;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:979
+// ops.yaml:982
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 979;
+constinit const std::int32_t kEntryLine = 982;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:990
+// ops.yaml:993
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 990;
+constinit const std::int32_t kEntryLine = 993;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:1004
+// ops.yaml:1007
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1004;
+constinit const std::int32_t kEntryLine = 1007;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:1015
+// ops.yaml:1018
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1015;
+constinit const std::int32_t kEntryLine = 1018;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:1027
+// ops.yaml:1030
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1027;
+constinit const std::int32_t kEntryLine = 1030;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:1038
+// ops.yaml:1041
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1038;
+constinit const std::int32_t kEntryLine = 1041;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:1050
+// ops.yaml:1053
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1050;
+constinit const std::int32_t kEntryLine = 1053;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:1061
+// ops.yaml:1064
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1061;
+constinit const std::int32_t kEntryLine = 1064;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1073
+// ops.yaml:1076
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1073;
+constinit const std::int32_t kEntryLine = 1076;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1083
+// ops.yaml:1086
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1083;
+constinit const std::int32_t kEntryLine = 1086;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1094
+// ops.yaml:1097
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1094;
+constinit const std::int32_t kEntryLine = 1097;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1104
+// ops.yaml:1107
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1104;
+constinit const std::int32_t kEntryLine = 1107;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1118
+// ops.yaml:1121
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1118;
+constinit const std::int32_t kEntryLine = 1121;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1128
+// ops.yaml:1131
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1128;
+constinit const std::int32_t kEntryLine = 1131;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1142
+// ops.yaml:1145
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1142;
+constinit const std::int32_t kEntryLine = 1145;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1152
+// ops.yaml:1155
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1152;
+constinit const std::int32_t kEntryLine = 1155;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1163
+// ops.yaml:1166
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1163;
+constinit const std::int32_t kEntryLine = 1166;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1173
+// ops.yaml:1176
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1173;
+constinit const std::int32_t kEntryLine = 1176;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1184
+// ops.yaml:1187
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1184;
+constinit const std::int32_t kEntryLine = 1187;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1194
+// ops.yaml:1197
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1194;
+constinit const std::int32_t kEntryLine = 1197;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1205
+// ops.yaml:1208
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1205;
+constinit const std::int32_t kEntryLine = 1208;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1215
+// ops.yaml:1218
 namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1215;
+constinit const std::int32_t kEntryLine = 1218;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_grad_stub
 
-// ops.yaml:1230
+// ops.yaml:1233
 namespace generated::add_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1230;
+constinit const std::int32_t kEntryLine = 1233;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1253
+// ops.yaml:1256
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1253;
+constinit const std::int32_t kEntryLine = 1256;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1271
+// ops.yaml:1274
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1271;
+constinit const std::int32_t kEntryLine = 1274;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1283
+// ops.yaml:1286
 namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1283;
+constinit const std::int32_t kEntryLine = 1286;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml:1296
+// ops.yaml:1299
 namespace generated::mul_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1296;
+constinit const std::int32_t kEntryLine = 1299;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_stub
 
-// ops.yaml:1306
+// ops.yaml:1309
 namespace generated::mul_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1306;
+constinit const std::int32_t kEntryLine = 1309;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml:1322
+// ops.yaml:1325
 namespace generated::div_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1322;
+constinit const std::int32_t kEntryLine = 1325;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1332
+// ops.yaml:1335
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1332;
+constinit const std::int32_t kEntryLine = 1335;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1349
+// ops.yaml:1352
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1349;
+constinit const std::int32_t kEntryLine = 1352;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1362
+// ops.yaml:1365
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1362;
+constinit const std::int32_t kEntryLine = 1365;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1380
+// ops.yaml:1383
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1380;
+constinit const std::int32_t kEntryLine = 1383;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1393
+// ops.yaml:1396
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1393;
+constinit const std::int32_t kEntryLine = 1396;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1411
+// ops.yaml:1414
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1411;
+constinit const std::int32_t kEntryLine = 1414;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1423
+// ops.yaml:1426
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1423;
+constinit const std::int32_t kEntryLine = 1426;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1443
+// ops.yaml:1446
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1443;
+constinit const std::int32_t kEntryLine = 1446;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1465
+// ops.yaml:1468
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1465;
+constinit const std::int32_t kEntryLine = 1468;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1484
+// ops.yaml:1487
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1484;
+constinit const std::int32_t kEntryLine = 1487;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1504
+// ops.yaml:1507
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1504;
+constinit const std::int32_t kEntryLine = 1507;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1529
+// ops.yaml:1532
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1529;
+constinit const std::int32_t kEntryLine = 1532;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1541
+// ops.yaml:1544
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1541;
+constinit const std::int32_t kEntryLine = 1544;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1558
+// ops.yaml:1561
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1558;
+constinit const std::int32_t kEntryLine = 1561;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1570
+// ops.yaml:1573
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1570;
+constinit const std::int32_t kEntryLine = 1573;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1589
+// ops.yaml:1592
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1589;
+constinit const std::int32_t kEntryLine = 1592;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1601
+// ops.yaml:1604
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1601;
+constinit const std::int32_t kEntryLine = 1604;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1618
+// ops.yaml:1621
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1618;
+constinit const std::int32_t kEntryLine = 1621;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1635
+// ops.yaml:1638
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1635;
+constinit const std::int32_t kEntryLine = 1638;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1653
+// ops.yaml:1656
 namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1653;
+constinit const std::int32_t kEntryLine = 1656;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_stub
 
-// ops.yaml:1664
+// ops.yaml:1667
 namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1664;
+constinit const std::int32_t kEntryLine = 1667;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::re_glu_grad_stub
 
-// ops.yaml:1680
+// ops.yaml:1683
 namespace generated::swi_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1680;
+constinit const std::int32_t kEntryLine = 1683;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_stub
 
-// ops.yaml:1691
+// ops.yaml:1694
 namespace generated::swi_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1691;
+constinit const std::int32_t kEntryLine = 1694;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1705
+// ops.yaml:1708
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1705;
+constinit const std::int32_t kEntryLine = 1708;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1717
+// ops.yaml:1719
 namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1717;
+constinit const std::int32_t kEntryLine = 1719;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_grad_stub
 
-// ops.yaml:1732
+// ops.yaml:1733
 namespace generated::dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1732;
+constinit const std::int32_t kEntryLine = 1733;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_stub
 
-// ops.yaml:1748
+// ops.yaml:1749
 namespace generated::dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1748;
+constinit const std::int32_t kEntryLine = 1749;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1768
+// ops.yaml:1769
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1768;
+constinit const std::int32_t kEntryLine = 1769;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1783
+// ops.yaml:1784
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1783;
+constinit const std::int32_t kEntryLine = 1784;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1804
+// ops.yaml:1805
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1804;
+constinit const std::int32_t kEntryLine = 1805;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1832
+// ops.yaml:1833
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1832;
+constinit const std::int32_t kEntryLine = 1833;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1870
+// ops.yaml:1871
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1870;
+constinit const std::int32_t kEntryLine = 1871;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1892
+// ops.yaml:1893
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1892;
+constinit const std::int32_t kEntryLine = 1893;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1929
+// ops.yaml:1930
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1929;
+constinit const std::int32_t kEntryLine = 1930;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1964
+// ops.yaml:1965
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1964;
+constinit const std::int32_t kEntryLine = 1965;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1982
+// ops.yaml:1983
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1982;
+constinit const std::int32_t kEntryLine = 1983;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:2008
+// ops.yaml:2009
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2008;
+constinit const std::int32_t kEntryLine = 2009;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:2026
+// ops.yaml:2027
 namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2026;
+constinit const std::int32_t kEntryLine = 2027;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_stub
 
-// ops.yaml:2042
+// ops.yaml:2043
 namespace generated::global_average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2042;
+constinit const std::int32_t kEntryLine = 2043;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_average_pool_grad_stub
 
-// ops.yaml:2059
+// ops.yaml:2060
 namespace generated::softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2059;
+constinit const std::int32_t kEntryLine = 2060;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:2095
+// ops.yaml:2096
 namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2095;
+constinit const std::int32_t kEntryLine = 2096;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_grad_stub
 
-// ops.yaml:2128
+// ops.yaml:2129
 namespace generated::log_softmax_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2128;
+constinit const std::int32_t kEntryLine = 2129;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2145
+// ops.yaml:2146
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2145;
+constinit const std::int32_t kEntryLine = 2146;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2162
+// ops.yaml:2163
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2162;
+constinit const std::int32_t kEntryLine = 2163;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2206
+// ops.yaml:2207
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2206;
+constinit const std::int32_t kEntryLine = 2207;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2235
+// ops.yaml:2236
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2235;
+constinit const std::int32_t kEntryLine = 2236;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2256
+// ops.yaml:2257
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2256;
+constinit const std::int32_t kEntryLine = 2257;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2282
+// ops.yaml:2283
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2282;
+constinit const std::int32_t kEntryLine = 2283;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2305
+// ops.yaml:2306
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2305;
+constinit const std::int32_t kEntryLine = 2306;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2320
+// ops.yaml:2321
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2320;
+constinit const std::int32_t kEntryLine = 2321;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2334
+// ops.yaml:2335
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2334;
+constinit const std::int32_t kEntryLine = 2335;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2347
+// ops.yaml:2348
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2347;
+constinit const std::int32_t kEntryLine = 2348;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2359
+// ops.yaml:2360
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2359;
+constinit const std::int32_t kEntryLine = 2360;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2375
+// ops.yaml:2376
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2375;
+constinit const std::int32_t kEntryLine = 2376;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2387
+// ops.yaml:2388
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2387;
+constinit const std::int32_t kEntryLine = 2388;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2404
+// ops.yaml:2405
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2404;
+constinit const std::int32_t kEntryLine = 2405;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2419
+// ops.yaml:2420
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2419;
+constinit const std::int32_t kEntryLine = 2420;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2433
+// ops.yaml:2434
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2433;
+constinit const std::int32_t kEntryLine = 2434;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2479
+// ops.yaml:2480
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2479;
+constinit const std::int32_t kEntryLine = 2480;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2506
+// ops.yaml:2507
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2506;
+constinit const std::int32_t kEntryLine = 2507;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2552
+// ops.yaml:2553
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2552;
+constinit const std::int32_t kEntryLine = 2553;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2590
+// ops.yaml:2591
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2590;
+constinit const std::int32_t kEntryLine = 2591;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2631
+// ops.yaml:2632
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2631;
+constinit const std::int32_t kEntryLine = 2632;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2656
+// ops.yaml:2657
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2656;
+constinit const std::int32_t kEntryLine = 2657;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2679
+// ops.yaml:2680
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2679;
+constinit const std::int32_t kEntryLine = 2680;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2713
+// ops.yaml:2714
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2713;
+constinit const std::int32_t kEntryLine = 2714;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2744
+// ops.yaml:2745
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2744;
+constinit const std::int32_t kEntryLine = 2745;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2772
+// ops.yaml:2773
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2772;
+constinit const std::int32_t kEntryLine = 2773;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2795
+// ops.yaml:2796
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2795;
+constinit const std::int32_t kEntryLine = 2796;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2827
+// ops.yaml:2828
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2827;
+constinit const std::int32_t kEntryLine = 2828;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2855
+// ops.yaml:2856
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2855;
+constinit const std::int32_t kEntryLine = 2856;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2889
+// ops.yaml:2890
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2889;
+constinit const std::int32_t kEntryLine = 2890;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1171,259 +1171,259 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::gelu_stub::kRows),
     // ops.yaml:622
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:636
+    // ops.yaml:634
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:647
+    // ops.yaml:645
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:661
+    // ops.yaml:659
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:678
+    // ops.yaml:676
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:695
+    // ops.yaml:693
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:708
+    // ops.yaml:706
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:723
+    // ops.yaml:721
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:737
+    // ops.yaml:735
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:752
+    // ops.yaml:750
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:768
+    // ops.yaml:766
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:784
+    // ops.yaml:782
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:795
+    // ops.yaml:793
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:807
+    // ops.yaml:805
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:820
+    // ops.yaml:818
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:834
+    // ops.yaml:832
     std::span<const Row>(generated::mish_stub::kRows),
     // ops.yaml:845
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:858
+    // ops.yaml:861
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:869
+    // ops.yaml:872
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:881
+    // ops.yaml:884
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:892
+    // ops.yaml:895
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:904
+    // ops.yaml:907
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:915
+    // ops.yaml:918
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:929
+    // ops.yaml:932
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:940
+    // ops.yaml:943
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:954
+    // ops.yaml:957
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:965
+    // ops.yaml:968
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:979
+    // ops.yaml:982
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:990
+    // ops.yaml:993
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:1004
+    // ops.yaml:1007
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:1015
+    // ops.yaml:1018
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:1027
+    // ops.yaml:1030
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:1038
+    // ops.yaml:1041
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:1050
+    // ops.yaml:1053
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:1061
+    // ops.yaml:1064
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1073
+    // ops.yaml:1076
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1083
+    // ops.yaml:1086
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1094
+    // ops.yaml:1097
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1104
+    // ops.yaml:1107
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1118
+    // ops.yaml:1121
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1128
+    // ops.yaml:1131
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1142
+    // ops.yaml:1145
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1152
+    // ops.yaml:1155
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1163
+    // ops.yaml:1166
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1173
+    // ops.yaml:1176
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1184
+    // ops.yaml:1187
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1194
+    // ops.yaml:1197
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1205
+    // ops.yaml:1208
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1215
+    // ops.yaml:1218
     std::span<const Row>(generated::log1p_grad_stub::kRows),
-    // ops.yaml:1230
+    // ops.yaml:1233
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1253
+    // ops.yaml:1256
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1271
+    // ops.yaml:1274
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1283
+    // ops.yaml:1286
     std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1296
+    // ops.yaml:1299
     std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1306
+    // ops.yaml:1309
     std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1322
+    // ops.yaml:1325
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1332
+    // ops.yaml:1335
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1349
+    // ops.yaml:1352
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1362
+    // ops.yaml:1365
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1380
+    // ops.yaml:1383
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1393
+    // ops.yaml:1396
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1411
+    // ops.yaml:1414
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1423
+    // ops.yaml:1426
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1443
+    // ops.yaml:1446
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1465
+    // ops.yaml:1468
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1484
+    // ops.yaml:1487
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1504
+    // ops.yaml:1507
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1529
+    // ops.yaml:1532
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1541
+    // ops.yaml:1544
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1558
+    // ops.yaml:1561
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1570
+    // ops.yaml:1573
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1589
+    // ops.yaml:1592
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1601
+    // ops.yaml:1604
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1618
+    // ops.yaml:1621
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1635
+    // ops.yaml:1638
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1653
+    // ops.yaml:1656
     std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1664
+    // ops.yaml:1667
     std::span<const Row>(generated::re_glu_grad_stub::kRows),
-    // ops.yaml:1680
+    // ops.yaml:1683
     std::span<const Row>(generated::swi_glu_stub::kRows),
-    // ops.yaml:1691
+    // ops.yaml:1694
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1705
+    // ops.yaml:1708
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1717
+    // ops.yaml:1719
     std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1732
+    // ops.yaml:1733
     std::span<const Row>(generated::dropout_stub::kRows),
-    // ops.yaml:1748
+    // ops.yaml:1749
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1768
+    // ops.yaml:1769
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1783
+    // ops.yaml:1784
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1804
+    // ops.yaml:1805
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1832
+    // ops.yaml:1833
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1870
+    // ops.yaml:1871
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1892
+    // ops.yaml:1893
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1929
+    // ops.yaml:1930
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1964
+    // ops.yaml:1965
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1982
+    // ops.yaml:1983
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:2008
+    // ops.yaml:2009
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:2026
+    // ops.yaml:2027
     std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:2042
+    // ops.yaml:2043
     std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
-    // ops.yaml:2059
+    // ops.yaml:2060
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:2095
+    // ops.yaml:2096
     std::span<const Row>(generated::softmax_grad_stub::kRows),
-    // ops.yaml:2128
+    // ops.yaml:2129
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2145
+    // ops.yaml:2146
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2162
+    // ops.yaml:2163
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2206
+    // ops.yaml:2207
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2235
+    // ops.yaml:2236
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2256
+    // ops.yaml:2257
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2282
+    // ops.yaml:2283
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2305
+    // ops.yaml:2306
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2320
+    // ops.yaml:2321
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2334
+    // ops.yaml:2335
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2347
+    // ops.yaml:2348
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2359
+    // ops.yaml:2360
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2375
+    // ops.yaml:2376
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2387
+    // ops.yaml:2388
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2404
+    // ops.yaml:2405
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2419
+    // ops.yaml:2420
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2433
+    // ops.yaml:2434
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2479
+    // ops.yaml:2480
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2506
+    // ops.yaml:2507
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2552
+    // ops.yaml:2553
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2590
+    // ops.yaml:2591
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2631
+    // ops.yaml:2632
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2656
+    // ops.yaml:2657
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2679
+    // ops.yaml:2680
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2713
+    // ops.yaml:2714
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2744
+    // ops.yaml:2745
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2772
+    // ops.yaml:2773
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2795
+    // ops.yaml:2796
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2827
+    // ops.yaml:2828
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2855
+    // ops.yaml:2856
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2889
+    // ops.yaml:2890
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

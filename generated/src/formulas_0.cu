@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 0 of 8.
 #include "formulas_0.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -19,8 +20,16 @@
 #undef Softmax
 
 // ops.yaml: Sigmoid, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Sigmoid, gradsmith::generated::SigmoidFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Sigmoid, gradsmith::generated::SigmoidFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Sigmoid,
+    gradsmith::generated::SigmoidFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Sigmoid,
+    gradsmith::generated::SigmoidFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Sigmoid,
     gradsmith::generated::SigmoidFormulaOf<::gradsmith::formula::Fast>,
@@ -29,24 +38,48 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: LeakyRelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(LeakyRelu, gradsmith::generated::LeakyReluFormula)
 // ops.yaml: HardSwishGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(HardSwishGrad, gradsmith::generated::HardSwishGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(HardSwishGrad, gradsmith::generated::HardSwishGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    HardSwishGrad,
+    gradsmith::generated::HardSwishGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    HardSwishGrad,
+    gradsmith::generated::HardSwishGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     HardSwishGrad,
     gradsmith::generated::HardSwishGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Gelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Gelu, gradsmith::generated::GeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Gelu, gradsmith::generated::GeluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Gelu,
+    gradsmith::generated::GeluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Gelu,
+    gradsmith::generated::GeluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Gelu,
     gradsmith::generated::GeluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: FastGeluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(FastGeluGrad, gradsmith::generated::FastGeluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(FastGeluGrad, gradsmith::generated::FastGeluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    FastGeluGrad,
+    gradsmith::generated::FastGeluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    FastGeluGrad,
+    gradsmith::generated::FastGeluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     FastGeluGrad,
     gradsmith::generated::FastGeluGradFormulaOf<::gradsmith::formula::Fast>,
@@ -55,16 +88,32 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: SinGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(SinGrad, gradsmith::generated::SinGradFormula)
 // ops.yaml: BitmaskDropout, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(BitmaskDropout, gradsmith::generated::BitmaskDropoutFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(BitmaskDropout, gradsmith::generated::BitmaskDropoutFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropout,
+    gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    BitmaskDropout,
+    gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropout,
     gradsmith::generated::BitmaskDropoutFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Softmax, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f32, float)
-GRADSMITH_ROWS_KERNELS_OF(Softmax, gradsmith::generated::SoftmaxFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(
+    Softmax,
+    gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    Softmax,
+    gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_ROWS_KERNELS_OF(
     Softmax,
     gradsmith::generated::SoftmaxFormulaOf<::gradsmith::formula::Fast>,
@@ -83,10 +132,14 @@ GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f64, 
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, f16, __half)
 GRADSMITH_ROWS_KERNELS_OF(ReduceL2, gradsmith::generated::ReduceL2Formula, bf16, __nv_bfloat16)
 // ops.yaml: ReduceLogSumExp, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(ReduceLogSumExp, gradsmith::generated::ReduceLogSumExpFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(
     ReduceLogSumExp,
-    gradsmith::generated::ReduceLogSumExpFormula,
+    gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    ReduceLogSumExp,
+    gradsmith::generated::ReduceLogSumExpFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

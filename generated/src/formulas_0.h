@@ -57,8 +57,8 @@ struct GeluFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // Y = 0.5 * X * erfc(-X * sqrt(0.5))
-    out[0] = A{0.5} * in[0] * Math::Erfc(-in[0] * formula::Sqrt(A{0.5}));
+    // Y = X * cdf(X)
+    out[0] = in[0] * Math::Cdf(in[0]);
   }
 };
 using GeluFormula = GeluFormulaOf<::gradsmith::formula::Precise>;
@@ -70,15 +70,17 @@ struct FastGeluGradFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // z = sqrt(8 / pi) * (X + 0.044715 * X * X * X)
+    // z = X * (sqrt(8 / pi) + 0.044715 * sqrt(8 / pi) * X * X)
     const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
-    const A v1 = v0 * (in[1] + A{0.044715} * in[1] * in[1] * in[1]);
-    // slope = sqrt(8 / pi) * (1 + 0.134145 * X * X)
-    const A v2 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
-    const A v3 = v2 * (A{1} + A{0.134145} * in[1] * in[1]);
-    // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), X * slope))
-    const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v1), in[1] * v3);
-    out[0] = in[0] * formula::Mul0(Math::Sigmoid(v1), v4);
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    const A v2 = in[1] * (v1 + A{0.044715} * v0 * in[1] * in[1]);
+    // growth = X * (sqrt(8 / pi) + 0.134145 * sqrt(8 / pi) * X * X)
+    const A v3 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    const A v4 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    const A v5 = in[1] * (v4 + A{0.134145} * v3 * in[1] * in[1]);
+    // dX = dY * mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
+    const A v6 = A{1} + formula::Mul0(Math::Sigmoid(-v2), v5);
+    out[0] = in[0] * formula::Mul0(Math::Sigmoid(v2), v6);
   }
 };
 using FastGeluGradFormula = FastGeluGradFormulaOf<::gradsmith::formula::Precise>;

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 1 of 8.
 #include "formulas_1.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -37,8 +38,16 @@ GRADSMITH_MAP_BROADCAST_KERNELS(PRelu, gradsmith::generated::PReluFormula)
 // ops.yaml: ReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReluGrad, gradsmith::generated::ReluGradFormula)
 // ops.yaml: EluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(EluGrad, gradsmith::generated::EluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(EluGrad, gradsmith::generated::EluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    EluGrad,
+    gradsmith::generated::EluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    EluGrad,
+    gradsmith::generated::EluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     EluGrad,
     gradsmith::generated::EluGradFormulaOf<::gradsmith::formula::Fast>,
@@ -47,40 +56,80 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: ClipGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ClipGrad, gradsmith::generated::ClipGradFormula)
 // ops.yaml: QuickGelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(QuickGelu, gradsmith::generated::QuickGeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(QuickGelu, gradsmith::generated::QuickGeluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    QuickGelu,
+    gradsmith::generated::QuickGeluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    QuickGelu,
+    gradsmith::generated::QuickGeluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     QuickGelu,
     gradsmith::generated::QuickGeluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: QuickGeluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(QuickGeluGrad, gradsmith::generated::QuickGeluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(QuickGeluGrad, gradsmith::generated::QuickGeluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    QuickGeluGrad,
+    gradsmith::generated::QuickGeluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    QuickGeluGrad,
+    gradsmith::generated::QuickGeluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     QuickGeluGrad,
     gradsmith::generated::QuickGeluGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Mish, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Mish, gradsmith::generated::MishFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Mish, gradsmith::generated::MishFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Mish,
+    gradsmith::generated::MishFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Mish,
+    gradsmith::generated::MishFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Mish,
     gradsmith::generated::MishFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: ErfGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(ErfGrad, gradsmith::generated::ErfGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(ErfGrad, gradsmith::generated::ErfGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    ErfGrad,
+    gradsmith::generated::ErfGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    ErfGrad,
+    gradsmith::generated::ErfGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     ErfGrad,
     gradsmith::generated::ErfGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: LogGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(LogGrad, gradsmith::generated::LogGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(LogGrad, gradsmith::generated::LogGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    LogGrad,
+    gradsmith::generated::LogGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    LogGrad,
+    gradsmith::generated::LogGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     LogGrad,
     gradsmith::generated::LogGradFormulaOf<::gradsmith::formula::Fast>,
@@ -89,16 +138,32 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: Atan, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Atan, gradsmith::generated::AtanFormula)
 // ops.yaml: AtanGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(AtanGrad, gradsmith::generated::AtanGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(AtanGrad, gradsmith::generated::AtanGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    AtanGrad,
+    gradsmith::generated::AtanGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    AtanGrad,
+    gradsmith::generated::AtanGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     AtanGrad,
     gradsmith::generated::AtanGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: AsinGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(AsinGrad, gradsmith::generated::AsinGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(AsinGrad, gradsmith::generated::AsinGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    AsinGrad,
+    gradsmith::generated::AsinGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    AsinGrad,
+    gradsmith::generated::AsinGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     AsinGrad,
     gradsmith::generated::AsinGradFormulaOf<::gradsmith::formula::Fast>,
@@ -111,8 +176,16 @@ GRADSMITH_MAP_KERNELS(CoshGrad, gradsmith::generated::CoshGradFormula)
 // ops.yaml: Expm1, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Expm1, gradsmith::generated::Expm1Formula)
 // ops.yaml: Div, line 1 of the entry
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(Div, gradsmith::generated::DivFormula, f32, float)
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(Div, gradsmith::generated::DivFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    Div,
+    gradsmith::generated::DivFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    Div,
+    gradsmith::generated::DivFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     Div,
     gradsmith::generated::DivFormulaOf<::gradsmith::formula::Fast>,
@@ -175,12 +248,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabelsGrad,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabelsGrad,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -196,12 +269,12 @@ GRADSMITH_ROWS_KERNELS_OF(
 // ops.yaml: LpNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
-    gradsmith::generated::LpNormalizationGradFormula,
+    gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalizationGrad,
-    gradsmith::generated::LpNormalizationGradFormula,
+    gradsmith::generated::LpNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

@@ -103,8 +103,12 @@ struct MishFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // Y = X * tanh(softplus(X))
-    out[0] = in[0] * Math::Tanh(formula::Softplus(in[0]));
+    // power = exp(min(X, 22))
+    const A v0 = Math::Exp(formula::Min(in[0], A{22}));
+    // twice = power * (power + 2)
+    const A v1 = v0 * (v0 + A{2});
+    // Y = X * (twice / (twice + 2))
+    out[0] = in[0] * Math::Quotient(v1, v1 + A{2});
   }
 };
 using MishFormula = MishFormulaOf<::gradsmith::formula::Precise>;

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 2 of 8.
 #include "formulas_2.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -27,8 +28,16 @@
 // ops.yaml: Elu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Elu, gradsmith::generated::EluFormula)
 // ops.yaml: HardSwish, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(HardSwish, gradsmith::generated::HardSwishFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(HardSwish, gradsmith::generated::HardSwishFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    HardSwish,
+    gradsmith::generated::HardSwishFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    HardSwish,
+    gradsmith::generated::HardSwishFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     HardSwish,
     gradsmith::generated::HardSwishFormulaOf<::gradsmith::formula::Fast>,
@@ -37,8 +46,16 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: Clip, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Clip, gradsmith::generated::ClipFormula)
 // ops.yaml: Softsign, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Softsign, gradsmith::generated::SoftsignFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Softsign, gradsmith::generated::SoftsignFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Softsign,
+    gradsmith::generated::SoftsignFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Softsign,
+    gradsmith::generated::SoftsignFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Softsign,
     gradsmith::generated::SoftsignFormulaOf<::gradsmith::formula::Fast>,
@@ -47,8 +64,16 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: AbsGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(AbsGrad, gradsmith::generated::AbsGradFormula)
 // ops.yaml: AcosGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(AcosGrad, gradsmith::generated::AcosGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(AcosGrad, gradsmith::generated::AcosGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    AcosGrad,
+    gradsmith::generated::AcosGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    AcosGrad,
+    gradsmith::generated::AcosGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     AcosGrad,
     gradsmith::generated::AcosGradFormulaOf<::gradsmith::formula::Fast>,
@@ -90,12 +115,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: BiasFastGelu, line 1 of the entry
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasFastGelu,
-    gradsmith::generated::BiasFastGeluFormula,
+    gradsmith::generated::BiasFastGeluFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasFastGelu,
-    gradsmith::generated::BiasFastGeluFormula,
+    gradsmith::generated::BiasFastGeluFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
@@ -106,13 +131,13 @@ GRADSMITH_MAP_BROADCAST_KERNELS_OF(
 // ops.yaml: BiasSiluGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasSiluGrad,
-    gradsmith::generated::BiasSiluGradFormula,
+    gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasSiluGrad,
-    gradsmith::generated::BiasSiluGradFormula,
+    gradsmith::generated::BiasSiluGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double,
     double)
@@ -129,8 +154,16 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: LogSoftmaxGrad, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f32, float)
-GRADSMITH_ROWS_KERNELS_OF(LogSoftmaxGrad, gradsmith::generated::LogSoftmaxGradFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmaxGrad,
+    gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmaxGrad,
+    gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmaxGrad,
     gradsmith::generated::LogSoftmaxGradFormulaOf<::gradsmith::formula::Fast>,
@@ -184,12 +217,12 @@ GRADSMITH_ROWS_KERNELS_OF(
     double)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossInternalGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3,
+    gradsmith::generated::SoftmaxCrossEntropyLossInternalGradFormula3Of<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

@@ -174,9 +174,10 @@ struct BiasFastGeluFormulaOf {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // x = A + B
     const A v0 = in[0] + in[1];
-    // Y = x * sigmoid(sqrt(8 / pi) * (x + 0.044715 * x * x * x))
+    // Y = x * sigmoid(x * (sqrt(8 / pi) + 0.044715 * sqrt(8 / pi) * x * x))
     const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
-    out[0] = v0 * Math::Sigmoid(v1 * (v0 + A{0.044715} * v0 * v0 * v0));
+    const A v2 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    out[0] = v0 * Math::Sigmoid(v0 * (v2 + A{0.044715} * v1 * v0 * v0));
   }
 };
 using BiasFastGeluFormula = BiasFastGeluFormulaOf<::gradsmith::formula::Precise>;

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 3 of 8.
 #include "formulas_3.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -20,16 +21,32 @@
 #undef Tan
 
 // ops.yaml: FastGelu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(FastGelu, gradsmith::generated::FastGeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(FastGelu, gradsmith::generated::FastGeluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    FastGelu,
+    gradsmith::generated::FastGeluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    FastGelu,
+    gradsmith::generated::FastGeluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     FastGelu,
     gradsmith::generated::FastGeluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Celu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Celu, gradsmith::generated::CeluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Celu, gradsmith::generated::CeluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Celu,
+    gradsmith::generated::CeluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Celu,
+    gradsmith::generated::CeluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Celu,
     gradsmith::generated::CeluFormulaOf<::gradsmith::formula::Fast>,
@@ -38,8 +55,16 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: Erf, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Erf, gradsmith::generated::ErfFormula)
 // ops.yaml: Reciprocal, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Reciprocal, gradsmith::generated::ReciprocalFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Reciprocal, gradsmith::generated::ReciprocalFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Reciprocal,
+    gradsmith::generated::ReciprocalFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Reciprocal,
+    gradsmith::generated::ReciprocalFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Reciprocal,
     gradsmith::generated::ReciprocalFormulaOf<::gradsmith::formula::Fast>,
@@ -54,8 +79,16 @@ GRADSMITH_MAP_BROADCAST_KERNELS(Add, gradsmith::generated::AddFormula)
 // ops.yaml: MaxGrad, line 1 of the entry
 GRADSMITH_MAP_SUM_KERNELS(MaxGrad, gradsmith::generated::MaxGradFormula)
 // ops.yaml: LogSoftmax, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f32, float)
-GRADSMITH_ROWS_KERNELS_OF(LogSoftmax, gradsmith::generated::LogSoftmaxFormula, f64, double)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmax,
+    gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    LogSoftmax,
+    gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_ROWS_KERNELS_OF(
     LogSoftmax,
     gradsmith::generated::LogSoftmaxFormulaOf<::gradsmith::formula::Fast>,
@@ -69,12 +102,12 @@ GRADSMITH_ROWS_KERNELS_OF(
 // ops.yaml: ReduceLogSumExpGrad, line 1 of the entry
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceLogSumExpGrad,
-    gradsmith::generated::ReduceLogSumExpGradFormula,
+    gradsmith::generated::ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceLogSumExpGrad,
-    gradsmith::generated::ReduceLogSumExpGradFormula,
+    gradsmith::generated::ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
@@ -83,10 +116,14 @@ GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: LpNormalization, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(LpNormalization, gradsmith::generated::LpNormalizationFormula, f32, float)
 GRADSMITH_ROWS_KERNELS_OF(
     LpNormalization,
-    gradsmith::generated::LpNormalizationFormula,
+    gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_ROWS_KERNELS_OF(
+    LpNormalization,
+    gradsmith::generated::LpNormalizationFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -102,22 +139,22 @@ GRADSMITH_ROWS_KERNELS_OF(
 // ops.yaml: InstanceNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
+    gradsmith::generated::InstanceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
+    gradsmith::generated::InstanceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
+    gradsmith::generated::InstanceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f16,
     __half)
 GRADSMITH_ROWS_KERNELS_OF(
     InstanceNormalizationGrad,
-    gradsmith::generated::InstanceNormalizationGradFormula,
+    gradsmith::generated::InstanceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     bf16,
     __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(

@@ -17,10 +17,10 @@ struct FastGeluFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // Y = X * sigmoid(sqrt(8 / pi) * (X + 0.044715 * X * X * X))
+    // Y = X * sigmoid(X * (sqrt(8 / pi) + 0.044715 * sqrt(8 / pi) * X * X))
     const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
-    const A v1 = Math::Sigmoid(v0 * (in[0] + A{0.044715} * in[0] * in[0] * in[0]));
-    out[0] = in[0] * v1;
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    out[0] = in[0] * Math::Sigmoid(in[0] * (v1 + A{0.044715} * v0 * in[0] * in[0]));
   }
 };
 using FastGeluFormula = FastGeluFormulaOf<::gradsmith::formula::Precise>;

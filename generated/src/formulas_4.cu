@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 4 of 8.
 #include "formulas_4.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -27,32 +28,64 @@
 #undef Tanh
 
 // ops.yaml: Tanh, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Tanh, gradsmith::generated::TanhFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Tanh, gradsmith::generated::TanhFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Tanh,
+    gradsmith::generated::TanhFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Tanh,
+    gradsmith::generated::TanhFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Tanh,
     gradsmith::generated::TanhFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: GeluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(GeluGrad, gradsmith::generated::GeluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(GeluGrad, gradsmith::generated::GeluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    GeluGrad,
+    gradsmith::generated::GeluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    GeluGrad,
+    gradsmith::generated::GeluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     GeluGrad,
     gradsmith::generated::GeluGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: SeluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SeluGrad, gradsmith::generated::SeluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SeluGrad, gradsmith::generated::SeluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SeluGrad,
+    gradsmith::generated::SeluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SeluGrad,
+    gradsmith::generated::SeluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SeluGrad,
     gradsmith::generated::SeluGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: SqrtGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SqrtGrad, gradsmith::generated::SqrtGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SqrtGrad, gradsmith::generated::SqrtGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SqrtGrad,
+    gradsmith::generated::SqrtGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SqrtGrad,
+    gradsmith::generated::SqrtGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SqrtGrad,
     gradsmith::generated::SqrtGradFormulaOf<::gradsmith::formula::Fast>,
@@ -61,8 +94,16 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: Acos, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Acos, gradsmith::generated::AcosFormula)
 // ops.yaml: Log1pGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Log1pGrad, gradsmith::generated::Log1pGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Log1pGrad, gradsmith::generated::Log1pGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Log1pGrad,
+    gradsmith::generated::Log1pGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Log1pGrad,
+    gradsmith::generated::Log1pGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Log1pGrad,
     gradsmith::generated::Log1pGradFormulaOf<::gradsmith::formula::Fast>,
@@ -75,13 +116,13 @@ GRADSMITH_MAP_SUM_KERNELS(PowGrad, gradsmith::generated::PowGradFormula)
 // ops.yaml: BiasFastGeluGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasFastGeluGrad,
-    gradsmith::generated::BiasFastGeluGradFormula,
+    gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasFastGeluGrad,
-    gradsmith::generated::BiasFastGeluGradFormula,
+    gradsmith::generated::BiasFastGeluGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double,
     double)
@@ -98,24 +139,48 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: GluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(GluGrad, gradsmith::generated::GluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    GluGrad,
+    gradsmith::generated::GluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    GluGrad,
+    gradsmith::generated::GluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     GluGrad,
     gradsmith::generated::GluGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: SwiGlu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SwiGlu, gradsmith::generated::SwiGluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SwiGlu, gradsmith::generated::SwiGluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SwiGlu,
+    gradsmith::generated::SwiGluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SwiGlu,
+    gradsmith::generated::SwiGluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SwiGlu,
     gradsmith::generated::SwiGluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: GeGlu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(GeGlu, gradsmith::generated::GeGluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(GeGlu, gradsmith::generated::GeGluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    GeGlu,
+    gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    GeGlu,
+    gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     GeGlu,
     gradsmith::generated::GeGluFormulaOf<::gradsmith::formula::Fast>,
@@ -124,12 +189,12 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: BitmaskDropoutGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropoutGrad,
-    gradsmith::generated::BitmaskDropoutGradFormula,
+    gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_MAP_KERNELS_OF(
     BitmaskDropoutGrad,
-    gradsmith::generated::BitmaskDropoutGradFormula,
+    gradsmith::generated::BitmaskDropoutGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_MAP_KERNELS_OF(
@@ -183,12 +248,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: ReduceL2Grad, line 1 of the entry
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceL2Grad,
-    gradsmith::generated::ReduceL2GradFormula,
+    gradsmith::generated::ReduceL2GradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceL2Grad,
-    gradsmith::generated::ReduceL2GradFormula,
+    gradsmith::generated::ReduceL2GradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
@@ -199,22 +264,22 @@ GRADSMITH_MAP_BROADCAST_KERNELS_OF(
 // ops.yaml: SoftmaxCrossEntropyLoss, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
-    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
-    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
-    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Device>,
     f16,
     __half)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLoss,
-    gradsmith::generated::SoftmaxCrossEntropyLossFormula,
+    gradsmith::generated::SoftmaxCrossEntropyLossFormulaOf<::gradsmith::formula::Device>,
     bf16,
     __nv_bfloat16)
 GRADSMITH_ROWS_KERNELS_OF(
@@ -255,12 +320,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: MeanVarianceNormalization, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
-    gradsmith::generated::MeanVarianceNormalizationFormula,
+    gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalization,
-    gradsmith::generated::MeanVarianceNormalizationFormula,
+    gradsmith::generated::MeanVarianceNormalizationFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

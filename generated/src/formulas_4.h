@@ -30,13 +30,8 @@ struct GeluGradFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // probability = 0.5 * erfc(-X * sqrt(0.5))
-    const A v0 = A{0.5} * Math::Erfc(-in[1] * formula::Sqrt(A{0.5}));
-    // density = sqrt(0.5 / pi) * exp(-0.5 * X * X)
-    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
-    const A v2 = v1 * Math::Exp(-A{0.5} * in[1] * in[1]);
-    // dX = dY * (probability + X * density)
-    out[0] = in[0] * (v0 + in[1] * v2);
+    // dX = dY * (cdf(X) + X * pdf(X))
+    out[0] = in[0] * (Math::Cdf(in[1]) + in[1] * Math::Pdf(in[1]));
   }
 };
 using GeluGradFormula = GeluGradFormulaOf<::gradsmith::formula::Precise>;
@@ -144,13 +139,13 @@ struct BiasFastGeluGradFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
-    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
     // x = A + B
-    const A v1 = in[1] + columns[0];
-    // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
-    const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
-    // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
-    const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
+    const A v0 = in[1] + columns[0];
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    // z = x * (sqrt(8 / pi) + 0.044715 * sqrt(8 / pi) * x * x)
+    const A v2 = v0 * (v1 + A{0.044715} * v1 * v0 * v0);
+    // growth = x * (sqrt(8 / pi) + 0.134145 * sqrt(8 / pi) * x * x)
+    const A v3 = v0 * (v1 + A{0.134145} * v1 * v0 * v0);
     const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v2), v3);
     // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
     const A v5 = formula::Mul0(Math::Sigmoid(v2), v4);
@@ -161,13 +156,13 @@ struct BiasFastGeluGradFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
-    const A v0 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
     // x = A + B
-    const A v1 = in[1] + columns[0];
-    // z = sqrt(8 / pi) * (x + 0.044715 * x * x * x)
-    const A v2 = v0 * (v1 + A{0.044715} * v1 * v1 * v1);
-    // growth = sqrt(8 / pi) * x * (1 + 0.134145 * x * x)
-    const A v3 = v0 * v1 * (A{1} + A{0.134145} * v1 * v1);
+    const A v0 = in[1] + columns[0];
+    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{8}, formula::kPi<A>));
+    // z = x * (sqrt(8 / pi) + 0.044715 * sqrt(8 / pi) * x * x)
+    const A v2 = v0 * (v1 + A{0.044715} * v1 * v0 * v0);
+    // growth = x * (sqrt(8 / pi) + 0.134145 * sqrt(8 / pi) * x * x)
+    const A v3 = v0 * (v1 + A{0.134145} * v1 * v0 * v0);
     const A v4 = A{1} + formula::Mul0(Math::Sigmoid(-v2), v3);
     // slope = mul0(sigmoid(z), 1 + mul0(sigmoid(-z), growth))
     const A v5 = formula::Mul0(Math::Sigmoid(v2), v4);
@@ -212,10 +207,8 @@ struct GeGluFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // probability = 0.5 * erfc(-gate * sqrt(0.5))
-    const A v0 = A{0.5} * Math::Erfc(-in[0] * formula::Sqrt(A{0.5}));
-    // Y = up * (gate * probability)
-    out[0] = in[1] * (in[0] * v0);
+    // Y = up * (gate * cdf(gate))
+    out[0] = in[1] * (in[0] * Math::Cdf(in[0]));
   }
 };
 using GeGluFormula = GeGluFormulaOf<::gradsmith::formula::Precise>;

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 5 of 8.
 #include "formulas_5.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -30,8 +31,16 @@
 #undef ThresholdedReluGrad
 
 // ops.yaml: SoftplusGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SoftplusGrad, gradsmith::generated::SoftplusGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SoftplusGrad, gradsmith::generated::SoftplusGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SoftplusGrad,
+    gradsmith::generated::SoftplusGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SoftplusGrad,
+    gradsmith::generated::SoftplusGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SoftplusGrad,
     gradsmith::generated::SoftplusGradFormulaOf<::gradsmith::formula::Fast>,
@@ -42,8 +51,16 @@ GRADSMITH_MAP_KERNELS(HardSigmoid, gradsmith::generated::HardSigmoidFormula)
 // ops.yaml: HardSigmoidGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(HardSigmoidGrad, gradsmith::generated::HardSigmoidGradFormula)
 // ops.yaml: Swish, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Swish, gradsmith::generated::SwishFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Swish, gradsmith::generated::SwishFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Swish,
+    gradsmith::generated::SwishFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Swish,
+    gradsmith::generated::SwishFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Swish,
     gradsmith::generated::SwishFormulaOf<::gradsmith::formula::Fast>,
@@ -52,16 +69,32 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: ThresholdedReluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ThresholdedReluGrad, gradsmith::generated::ThresholdedReluGradFormula)
 // ops.yaml: SoftsignGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SoftsignGrad, gradsmith::generated::SoftsignGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SoftsignGrad, gradsmith::generated::SoftsignGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SoftsignGrad,
+    gradsmith::generated::SoftsignGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SoftsignGrad,
+    gradsmith::generated::SoftsignGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SoftsignGrad,
     gradsmith::generated::SoftsignGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: MishGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(MishGrad, gradsmith::generated::MishGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(MishGrad, gradsmith::generated::MishGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    MishGrad,
+    gradsmith::generated::MishGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    MishGrad,
+    gradsmith::generated::MishGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     MishGrad,
     gradsmith::generated::MishGradFormulaOf<::gradsmith::formula::Fast>,
@@ -74,8 +107,16 @@ GRADSMITH_MAP_KERNELS(ReciprocalGrad, gradsmith::generated::ReciprocalGradFormul
 // ops.yaml: Asin, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Asin, gradsmith::generated::AsinFormula)
 // ops.yaml: DivGrad, line 1 of the entry
-GRADSMITH_MAP_SUM_KERNELS_OF(DivGrad, gradsmith::generated::DivGradFormula, f32, float)
-GRADSMITH_MAP_SUM_KERNELS_OF(DivGrad, gradsmith::generated::DivGradFormula, f64, double)
+GRADSMITH_MAP_SUM_KERNELS_OF(
+    DivGrad,
+    gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_SUM_KERNELS_OF(
+    DivGrad,
+    gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_SUM_KERNELS_OF(
     DivGrad,
     gradsmith::generated::DivGradFormulaOf<::gradsmith::formula::Fast>,
@@ -87,8 +128,16 @@ GRADSMITH_MAP_SUM_KERNELS_OF(
     bf16,
     __nv_bfloat16)
 // ops.yaml: Glu, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Glu, gradsmith::generated::GluFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Glu,
+    gradsmith::generated::GluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Glu,
+    gradsmith::generated::GluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Glu,
     gradsmith::generated::GluFormulaOf<::gradsmith::formula::Fast>,
@@ -99,24 +148,48 @@ GRADSMITH_MAP_KERNELS(ReGlu, gradsmith::generated::ReGluFormula)
 // ops.yaml: ReGluGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ReGluGrad, gradsmith::generated::ReGluGradFormula)
 // ops.yaml: GeGluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(GeGluGrad, gradsmith::generated::GeGluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(GeGluGrad, gradsmith::generated::GeGluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    GeGluGrad,
+    gradsmith::generated::GeGluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    GeGluGrad,
+    gradsmith::generated::GeGluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     GeGluGrad,
     gradsmith::generated::GeGluGradFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: Dropout, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Dropout, gradsmith::generated::DropoutFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Dropout, gradsmith::generated::DropoutFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Dropout,
+    gradsmith::generated::DropoutFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Dropout,
+    gradsmith::generated::DropoutFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Dropout,
     gradsmith::generated::DropoutFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: DropoutGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(DropoutGrad, gradsmith::generated::DropoutGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(DropoutGrad, gradsmith::generated::DropoutGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    DropoutGrad,
+    gradsmith::generated::DropoutGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    DropoutGrad,
+    gradsmith::generated::DropoutGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     DropoutGrad,
     gradsmith::generated::DropoutGradFormulaOf<::gradsmith::formula::Fast>,
@@ -173,22 +246,22 @@ GRADSMITH_ROWS_KERNELS_OF(ReduceSum, gradsmith::generated::ReduceSumFormula, bf1
 // ops.yaml: SoftmaxCrossEntropyWithLabels, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Device>,
     f16,
     __half)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyWithLabels,
-    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormula,
+    gradsmith::generated::SoftmaxCrossEntropyWithLabelsFormulaOf<::gradsmith::formula::Device>,
     bf16,
     __nv_bfloat16)
 // ops.yaml: SoftmaxCrossEntropyLossGrad, line 1 of the entry
@@ -224,12 +297,12 @@ GRADSMITH_ROWS_KERNELS_OF(
     double)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     SoftmaxCrossEntropyLossGrad_3,
-    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3,
+    gradsmith::generated::SoftmaxCrossEntropyLossGradFormula3Of<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

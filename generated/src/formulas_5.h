@@ -93,11 +93,16 @@ struct MishGradFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // w = tanh(softplus(X))
-    const A v0 = Math::Tanh(formula::Softplus(in[1]));
-    // dX = dY * (w + X * sigmoid(X) * (1 - w) * (1 + w))
-    const A v1 = v0 + in[1] * Math::Sigmoid(in[1]) * (A{1} - v0) * (A{1} + v0);
-    out[0] = in[0] * v1;
+    // capped = min(X, 22)
+    const A v0 = formula::Min(in[1], A{22});
+    // power = exp(capped)
+    const A v1 = Math::Exp(v0);
+    // twice = power * (power + 2)
+    const A v2 = v1 * (v1 + A{2});
+    // per = 1 / (twice + 2)
+    const A v3 = Math::Quotient(A{1}, v2 + A{2});
+    // dX = dY * ((twice + 4 * (capped * power) * (1 + power) * per) * per)
+    out[0] = in[0] * ((v2 + A{4} * (v0 * v1) * (A{1} + v1) * v3) * v3);
   }
 };
 using MishGradFormula = MishGradFormulaOf<::gradsmith::formula::Precise>;
@@ -197,13 +202,10 @@ struct GeGluGradFormulaOf {
   static constexpr int kOutputs = 2;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // probability = 0.5 * erfc(-gate * sqrt(0.5))
-    const A v0 = A{0.5} * Math::Erfc(-in[1] * formula::Sqrt(A{0.5}));
-    // density = sqrt(0.5 / pi) * exp(-0.5 * gate * gate)
-    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
-    const A v2 = v1 * Math::Exp(-A{0.5} * in[1] * in[1]);
-    // dGate = dY * up * (probability + gate * density)
-    out[0] = in[0] * in[2] * (v0 + in[1] * v2);
+    // probability = cdf(gate)
+    const A v0 = Math::Cdf(in[1]);
+    // dGate = dY * up * (probability + gate * pdf(gate))
+    out[0] = in[0] * in[2] * (v0 + in[1] * Math::Pdf(in[1]));
     // dUp = dY * (gate * probability)
     out[1] = in[0] * (in[1] * v0);
   }

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 6 of 8.
 #include "formulas_6.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -29,8 +30,16 @@ GRADSMITH_MAP_KERNELS(Relu, gradsmith::generated::ReluFormula)
 // ops.yaml: Softplus, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Softplus, gradsmith::generated::SoftplusFormula)
 // ops.yaml: CeluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(CeluGrad, gradsmith::generated::CeluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(CeluGrad, gradsmith::generated::CeluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    CeluGrad,
+    gradsmith::generated::CeluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    CeluGrad,
+    gradsmith::generated::CeluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     CeluGrad,
     gradsmith::generated::CeluGradFormulaOf<::gradsmith::formula::Fast>,
@@ -39,8 +48,16 @@ GRADSMITH_MAP_KERNELS_OF(
 // ops.yaml: Sqrt, line 1 of the entry
 GRADSMITH_MAP_KERNELS(Sqrt, gradsmith::generated::SqrtFormula)
 // ops.yaml: Expm1Grad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Expm1Grad, gradsmith::generated::Expm1GradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Expm1Grad, gradsmith::generated::Expm1GradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Expm1Grad,
+    gradsmith::generated::Expm1GradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Expm1Grad,
+    gradsmith::generated::Expm1GradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Expm1Grad,
     gradsmith::generated::Expm1GradFormulaOf<::gradsmith::formula::Fast>,
@@ -55,16 +72,32 @@ GRADSMITH_MAP_SUM_KERNELS(MulGrad, gradsmith::generated::MulGradFormula)
 // ops.yaml: Where, line 1 of the entry
 GRADSMITH_MAP_BROADCAST_KERNELS(Where, gradsmith::generated::WhereFormula)
 // ops.yaml: BiasGelu, line 1 of the entry
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f32, float)
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasGelu, gradsmith::generated::BiasGeluFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasGelu,
+    gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasGelu,
+    gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasGelu,
     gradsmith::generated::BiasGeluFormulaOf<::gradsmith::formula::Fast>,
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: SwiGluGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SwiGluGrad, gradsmith::generated::SwiGluGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SwiGluGrad, gradsmith::generated::SwiGluGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SwiGluGrad,
+    gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SwiGluGrad,
+    gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SwiGluGrad,
     gradsmith::generated::SwiGluGradFormulaOf<::gradsmith::formula::Fast>,
@@ -149,12 +182,12 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
 // ops.yaml: ReduceMeanGrad, line 1 of the entry
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceMeanGrad,
-    gradsmith::generated::ReduceMeanGradFormula,
+    gradsmith::generated::ReduceMeanGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     ReduceMeanGrad,
-    gradsmith::generated::ReduceMeanGradFormula,
+    gradsmith::generated::ReduceMeanGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(

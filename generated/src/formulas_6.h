@@ -141,8 +141,8 @@ struct BiasGeluFormulaOf {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // x = A + B
     const A v0 = in[0] + in[1];
-    // Y = 0.5 * x * erfc(-x * sqrt(0.5))
-    out[0] = A{0.5} * v0 * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
+    // Y = x * cdf(x)
+    out[0] = v0 * Math::Cdf(v0);
   }
 };
 using BiasGeluFormula = BiasGeluFormulaOf<::gradsmith::formula::Precise>;
@@ -247,7 +247,7 @@ struct ReduceMeanGradFormulaOf {
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* scalars) {
     // dX = dY / count(A)
-    out[0] = Math::Quotient(in[0], scalars[0]);
+    out[0] = Math::QuotientByCount(in[0], scalars[0]);
   }
 };
 using ReduceMeanGradFormula = ReduceMeanGradFormulaOf<::gradsmith::formula::Precise>;

@@ -2,6 +2,7 @@
 // The kernels of operators that have formulas, shard 7 of 8.
 #include "formulas_7.h"
 #include "patterns/cuda/fast_math.cuh"
+#include "patterns/cuda/kernel_math.cuh"
 #include "patterns/cuda/map_sums.cuh"
 #include "patterns/cuda/rows.cuh"
 
@@ -33,8 +34,16 @@ GRADSMITH_MAP_SUM_KERNELS(PReluGrad, gradsmith::generated::PReluGradFormula)
 // ops.yaml: TanhGrad, line 1 of the entry
 GRADSMITH_MAP_KERNELS(TanhGrad, gradsmith::generated::TanhGradFormula)
 // ops.yaml: SwishGrad, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(SwishGrad, gradsmith::generated::SwishGradFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(SwishGrad, gradsmith::generated::SwishGradFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    SwishGrad,
+    gradsmith::generated::SwishGradFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    SwishGrad,
+    gradsmith::generated::SwishGradFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     SwishGrad,
     gradsmith::generated::SwishGradFormulaOf<::gradsmith::formula::Fast>,
@@ -45,8 +54,16 @@ GRADSMITH_MAP_KERNELS(Selu, gradsmith::generated::SeluFormula)
 // ops.yaml: ThresholdedRelu, line 1 of the entry
 GRADSMITH_MAP_KERNELS(ThresholdedRelu, gradsmith::generated::ThresholdedReluFormula)
 // ops.yaml: Exp, line 1 of the entry
-GRADSMITH_MAP_KERNELS_OF(Exp, gradsmith::generated::ExpFormula, f32, float)
-GRADSMITH_MAP_KERNELS_OF(Exp, gradsmith::generated::ExpFormula, f64, double)
+GRADSMITH_MAP_KERNELS_OF(
+    Exp,
+    gradsmith::generated::ExpFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_KERNELS_OF(
+    Exp,
+    gradsmith::generated::ExpFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_KERNELS_OF(
     Exp,
     gradsmith::generated::ExpFormulaOf<::gradsmith::formula::Fast>,
@@ -75,13 +92,13 @@ GRADSMITH_MAP_BROADCAST_KERNELS(BiasRelu, gradsmith::generated::BiasReluFormula)
 // ops.yaml: BiasGeluGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasGeluGrad,
-    gradsmith::generated::BiasGeluGradFormula,
+    gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float,
     float)
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     BiasGeluGrad,
-    gradsmith::generated::BiasGeluGradFormula,
+    gradsmith::generated::BiasGeluGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double,
     double)
@@ -98,8 +115,16 @@ GRADSMITH_ROWS_KERNELS_OF_COLUMNS(
     __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: BiasSilu, line 1 of the entry
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f32, float)
-GRADSMITH_MAP_BROADCAST_KERNELS_OF(BiasSilu, gradsmith::generated::BiasSiluFormula, f64, double)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasSilu,
+    gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Device>,
+    f32,
+    float)
+GRADSMITH_MAP_BROADCAST_KERNELS_OF(
+    BiasSilu,
+    gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Device>,
+    f64,
+    double)
 GRADSMITH_MAP_BROADCAST_KERNELS_OF(
     BiasSilu,
     gradsmith::generated::BiasSiluFormulaOf<::gradsmith::formula::Fast>,
@@ -110,12 +135,12 @@ GRADSMITH_MAP_BROADCAST_KERNELS(ReduceSumGrad, gradsmith::generated::ReduceSumGr
 // ops.yaml: MeanVarianceNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalizationGrad,
-    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f32,
     float)
 GRADSMITH_ROWS_KERNELS_OF(
     MeanVarianceNormalizationGrad,
-    gradsmith::generated::MeanVarianceNormalizationGradFormula,
+    gradsmith::generated::MeanVarianceNormalizationGradFormulaOf<::gradsmith::formula::Device>,
     f64,
     double)
 GRADSMITH_ROWS_KERNELS_OF(

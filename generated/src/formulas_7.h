@@ -219,12 +219,10 @@ struct BiasGeluGradFormulaOf : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
-    const A v2 = A{0.5} * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
-    // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
-    const A v3 = v2 + v1 * v0 * Math::Exp(-A{0.5} * v0 * v0);
+    // slope = cdf(x) + x * pdf(x)
+    const A v1 = Math::Cdf(v0) + v0 * Math::Pdf(v0);
     // dA = dY * slope
-    out[0] = in[0] * v3;
+    out[0] = in[0] * v1;
   }
   GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return 0; }
   template <typename A>
@@ -232,12 +230,10 @@ struct BiasGeluGradFormulaOf : RowsFunctor {
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    const A v1 = formula::Sqrt(formula::Precise::Quotient(A{0.5}, formula::kPi<A>));
-    const A v2 = A{0.5} * Math::Erfc(-v0 * formula::Sqrt(A{0.5}));
-    // slope = 0.5 * erfc(-x * sqrt(0.5)) + sqrt(0.5 / pi) * x * exp(-0.5 * x * x)
-    const A v3 = v2 + v1 * v0 * Math::Exp(-A{0.5} * v0 * v0);
+    // slope = cdf(x) + x * pdf(x)
+    const A v1 = Math::Cdf(v0) + v0 * Math::Pdf(v0);
     // dB = sum(dY * slope, P)
-    terms[0] = in[0] * v3;
+    terms[0] = in[0] * v1;
   }
 };
 using BiasGeluGradFormula = BiasGeluGradFormulaOf<::gradsmith::formula::Precise>;

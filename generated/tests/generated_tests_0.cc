@@ -914,27 +914,17 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "number", .number = 0.5},
-    // 1
     {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "cdf", .arguments = {0}},
     // 2
     {.operation = "multiply", .arguments = {0, 1}},
-    // 3
-    {.operation = "negate", .arguments = {1}},
-    // 4
-    {.operation = "sqrt", .arguments = {0}},
-    // 5
-    {.operation = "multiply", .arguments = {3, 4}},
-    // 6
-    {.operation = "erfc", .arguments = {5}},
-    // 7
-    {.operation = "multiply", .arguments = {2, 6}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "Y", .node = 7},
+            {.name = "Y", .node = 2},
         },
 });
 
@@ -1061,59 +1051,59 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "number", .number = 8.0},
-    // 1
-    {.operation = "pi"},
-    // 2
-    {.operation = "divide", .arguments = {0, 1}},
-    // 3
-    {.operation = "sqrt", .arguments = {2}},
-    // 4
     {.operation = "input", .name = "X"},
+    // 1
+    {.operation = "number", .number = 8.0},
+    // 2
+    {.operation = "pi"},
+    // 3
+    {.operation = "divide", .arguments = {1, 2}},
+    // 4
+    {.operation = "sqrt", .arguments = {3}},
     // 5
     {.operation = "number", .number = 0.044715},
     // 6
     {.operation = "multiply", .arguments = {5, 4}},
     // 7
-    {.operation = "multiply", .arguments = {6, 4}},
+    {.operation = "multiply", .arguments = {6, 0}},
     // 8
-    {.operation = "multiply", .arguments = {7, 4}},
+    {.operation = "multiply", .arguments = {7, 0}},
     // 9
     {.operation = "add", .arguments = {4, 8}},
     // 10
-    {.operation = "multiply", .arguments = {3, 9}},
+    {.operation = "multiply", .arguments = {0, 9}},
     // 11
-    {.operation = "number", .number = 1.0},
-    // 12
     {.operation = "number", .number = 0.134145},
+    // 12
+    {.operation = "multiply", .arguments = {11, 4}},
     // 13
-    {.operation = "multiply", .arguments = {12, 4}},
+    {.operation = "multiply", .arguments = {12, 0}},
     // 14
-    {.operation = "multiply", .arguments = {13, 4}},
+    {.operation = "multiply", .arguments = {13, 0}},
     // 15
-    {.operation = "add", .arguments = {11, 14}},
+    {.operation = "add", .arguments = {4, 14}},
     // 16
-    {.operation = "multiply", .arguments = {3, 15}},
+    {.operation = "multiply", .arguments = {0, 15}},
     // 17
     {.operation = "input", .name = "dY"},
     // 18
     {.operation = "sigmoid", .arguments = {10}},
     // 19
-    {.operation = "negate", .arguments = {10}},
+    {.operation = "number", .number = 1.0},
     // 20
-    {.operation = "sigmoid", .arguments = {19}},
+    {.operation = "negate", .arguments = {10}},
     // 21
-    {.operation = "multiply", .arguments = {4, 16}},
+    {.operation = "sigmoid", .arguments = {20}},
     // 22
-    {.operation = "mul0", .arguments = {20, 21}},
+    {.operation = "mul0", .arguments = {21, 16}},
     // 23
-    {.operation = "add", .arguments = {11, 22}},
+    {.operation = "add", .arguments = {19, 22}},
     // 24
     {.operation = "mul0", .arguments = {18, 23}},
     // 25
     {.operation = "multiply", .arguments = {17, 24}},
     // 26
-    {.operation = "multiply", .arguments = {4, 18}},
+    {.operation = "multiply", .arguments = {0, 18}},
 };
 const std::size_t kDomain[] = {
     // multiply

@@ -1643,17 +1643,29 @@ const reference::FormulaNode kNodes[] = {
     // 0
     {.operation = "input", .name = "X"},
     // 1
-    {.operation = "softplus", .arguments = {0}},
+    {.operation = "number", .number = 22.0},
     // 2
-    {.operation = "tanh", .arguments = {1}},
+    {.operation = "min", .arguments = {0, 1}},
     // 3
-    {.operation = "multiply", .arguments = {0, 2}},
+    {.operation = "exp", .arguments = {2}},
+    // 4
+    {.operation = "number", .number = 2.0},
+    // 5
+    {.operation = "add", .arguments = {3, 4}},
+    // 6
+    {.operation = "multiply", .arguments = {3, 5}},
+    // 7
+    {.operation = "add", .arguments = {6, 4}},
+    // 8
+    {.operation = "divide", .arguments = {6, 7}},
+    // 9
+    {.operation = "multiply", .arguments = {0, 8}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "Y", .node = 3},
+            {.name = "Y", .node = 9},
         },
 });
 

@@ -3475,15 +3475,15 @@ const reference::FormulaNode kNodes[] = {
     // 7
     {.operation = "number", .number = 0.044715},
     // 8
-    {.operation = "multiply", .arguments = {7, 2}},
+    {.operation = "multiply", .arguments = {7, 6}},
     // 9
     {.operation = "multiply", .arguments = {8, 2}},
     // 10
     {.operation = "multiply", .arguments = {9, 2}},
     // 11
-    {.operation = "add", .arguments = {2, 10}},
+    {.operation = "add", .arguments = {6, 10}},
     // 12
-    {.operation = "multiply", .arguments = {6, 11}},
+    {.operation = "multiply", .arguments = {2, 11}},
     // 13
     {.operation = "sigmoid", .arguments = {12}},
     // 14

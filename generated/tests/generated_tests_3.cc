@@ -797,15 +797,15 @@ const reference::FormulaNode kNodes[] = {
     // 5
     {.operation = "number", .number = 0.044715},
     // 6
-    {.operation = "multiply", .arguments = {5, 0}},
+    {.operation = "multiply", .arguments = {5, 4}},
     // 7
     {.operation = "multiply", .arguments = {6, 0}},
     // 8
     {.operation = "multiply", .arguments = {7, 0}},
     // 9
-    {.operation = "add", .arguments = {0, 8}},
+    {.operation = "add", .arguments = {4, 8}},
     // 10
-    {.operation = "multiply", .arguments = {4, 9}},
+    {.operation = "multiply", .arguments = {0, 9}},
     // 11
     {.operation = "sigmoid", .arguments = {10}},
     // 12

@@ -930,57 +930,31 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "number", .number = 0.5},
+    {.operation = "input", .name = "dY"},
     // 1
     {.operation = "input", .name = "X"},
     // 2
-    {.operation = "negate", .arguments = {1}},
+    {.operation = "cdf", .arguments = {1}},
     // 3
-    {.operation = "sqrt", .arguments = {0}},
+    {.operation = "pdf", .arguments = {1}},
     // 4
-    {.operation = "multiply", .arguments = {2, 3}},
+    {.operation = "multiply", .arguments = {1, 3}},
     // 5
-    {.operation = "erfc", .arguments = {4}},
+    {.operation = "add", .arguments = {2, 4}},
     // 6
     {.operation = "multiply", .arguments = {0, 5}},
     // 7
-    {.operation = "pi"},
-    // 8
-    {.operation = "divide", .arguments = {0, 7}},
-    // 9
-    {.operation = "sqrt", .arguments = {8}},
-    // 10
-    {.operation = "negate", .arguments = {0}},
-    // 11
-    {.operation = "multiply", .arguments = {10, 1}},
-    // 12
-    {.operation = "multiply", .arguments = {11, 1}},
-    // 13
-    {.operation = "exp", .arguments = {12}},
-    // 14
-    {.operation = "multiply", .arguments = {9, 13}},
-    // 15
-    {.operation = "input", .name = "dY"},
-    // 16
-    {.operation = "multiply", .arguments = {1, 14}},
-    // 17
-    {.operation = "add", .arguments = {6, 16}},
-    // 18
-    {.operation = "multiply", .arguments = {15, 17}},
-    // 19
-    {.operation = "multiply", .arguments = {0, 1}},
-    // 20
-    {.operation = "multiply", .arguments = {19, 5}},
+    {.operation = "multiply", .arguments = {1, 2}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    20,
+    7,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dX", .node = 18},
+            {.name = "dX", .node = 6},
         },
     .domain = kDomain,
 });
@@ -2330,41 +2304,41 @@ const reference::FormulaNode kNodes[] = {
     // 7
     {.operation = "number", .number = 0.044715},
     // 8
-    {.operation = "multiply", .arguments = {7, 2}},
+    {.operation = "multiply", .arguments = {7, 6}},
     // 9
     {.operation = "multiply", .arguments = {8, 2}},
     // 10
     {.operation = "multiply", .arguments = {9, 2}},
     // 11
-    {.operation = "add", .arguments = {2, 10}},
+    {.operation = "add", .arguments = {6, 10}},
     // 12
-    {.operation = "multiply", .arguments = {6, 11}},
+    {.operation = "multiply", .arguments = {2, 11}},
     // 13
-    {.operation = "multiply", .arguments = {6, 2}},
-    // 14
-    {.operation = "number", .number = 1.0},
-    // 15
     {.operation = "number", .number = 0.134145},
+    // 14
+    {.operation = "multiply", .arguments = {13, 6}},
+    // 15
+    {.operation = "multiply", .arguments = {14, 2}},
     // 16
     {.operation = "multiply", .arguments = {15, 2}},
     // 17
-    {.operation = "multiply", .arguments = {16, 2}},
+    {.operation = "add", .arguments = {6, 16}},
     // 18
-    {.operation = "add", .arguments = {14, 17}},
+    {.operation = "multiply", .arguments = {2, 17}},
     // 19
-    {.operation = "multiply", .arguments = {13, 18}},
-    // 20
     {.operation = "sigmoid", .arguments = {12}},
+    // 20
+    {.operation = "number", .number = 1.0},
     // 21
     {.operation = "negate", .arguments = {12}},
     // 22
     {.operation = "sigmoid", .arguments = {21}},
     // 23
-    {.operation = "mul0", .arguments = {22, 19}},
+    {.operation = "mul0", .arguments = {22, 18}},
     // 24
-    {.operation = "add", .arguments = {14, 23}},
+    {.operation = "add", .arguments = {20, 23}},
     // 25
-    {.operation = "mul0", .arguments = {20, 24}},
+    {.operation = "mul0", .arguments = {19, 24}},
     // 26
     {.operation = "input", .name = "dY"},
     // 27
@@ -2372,7 +2346,7 @@ const reference::FormulaNode kNodes[] = {
     // 28
     {.operation = "sum", .arguments = {27}, .over = {"P"}},
     // 29
-    {.operation = "multiply", .arguments = {2, 20}},
+    {.operation = "multiply", .arguments = {2, 19}},
 };
 const std::size_t kDomain[] = {
     // multiply
@@ -2840,31 +2814,21 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "number", .number = 0.5},
+    {.operation = "input", .name = "up"},
     // 1
     {.operation = "input", .name = "gate"},
     // 2
-    {.operation = "negate", .arguments = {1}},
+    {.operation = "cdf", .arguments = {1}},
     // 3
-    {.operation = "sqrt", .arguments = {0}},
+    {.operation = "multiply", .arguments = {1, 2}},
     // 4
-    {.operation = "multiply", .arguments = {2, 3}},
-    // 5
-    {.operation = "erfc", .arguments = {4}},
-    // 6
-    {.operation = "multiply", .arguments = {0, 5}},
-    // 7
-    {.operation = "input", .name = "up"},
-    // 8
-    {.operation = "multiply", .arguments = {1, 6}},
-    // 9
-    {.operation = "multiply", .arguments = {7, 8}},
+    {.operation = "multiply", .arguments = {0, 3}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "Y", .node = 9},
+            {.name = "Y", .node = 4},
         },
 });
 

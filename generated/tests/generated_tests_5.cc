@@ -2350,41 +2350,57 @@ const reference::FormulaNode kNodes[] = {
     // 0
     {.operation = "input", .name = "X"},
     // 1
-    {.operation = "softplus", .arguments = {0}},
+    {.operation = "number", .number = 22.0},
     // 2
-    {.operation = "tanh", .arguments = {1}},
+    {.operation = "min", .arguments = {0, 1}},
     // 3
-    {.operation = "input", .name = "dY"},
+    {.operation = "exp", .arguments = {2}},
     // 4
-    {.operation = "sigmoid", .arguments = {0}},
+    {.operation = "number", .number = 2.0},
     // 5
-    {.operation = "multiply", .arguments = {0, 4}},
+    {.operation = "add", .arguments = {3, 4}},
     // 6
-    {.operation = "number", .number = 1.0},
+    {.operation = "multiply", .arguments = {3, 5}},
     // 7
-    {.operation = "subtract", .arguments = {6, 2}},
+    {.operation = "number", .number = 1.0},
     // 8
-    {.operation = "multiply", .arguments = {5, 7}},
+    {.operation = "add", .arguments = {6, 4}},
     // 9
-    {.operation = "add", .arguments = {6, 2}},
+    {.operation = "divide", .arguments = {7, 8}},
     // 10
-    {.operation = "multiply", .arguments = {8, 9}},
+    {.operation = "input", .name = "dY"},
     // 11
-    {.operation = "add", .arguments = {2, 10}},
+    {.operation = "number", .number = 4.0},
     // 12
-    {.operation = "multiply", .arguments = {3, 11}},
+    {.operation = "multiply", .arguments = {2, 3}},
     // 13
-    {.operation = "multiply", .arguments = {0, 2}},
+    {.operation = "multiply", .arguments = {11, 12}},
+    // 14
+    {.operation = "add", .arguments = {7, 3}},
+    // 15
+    {.operation = "multiply", .arguments = {13, 14}},
+    // 16
+    {.operation = "multiply", .arguments = {15, 9}},
+    // 17
+    {.operation = "add", .arguments = {6, 16}},
+    // 18
+    {.operation = "multiply", .arguments = {17, 9}},
+    // 19
+    {.operation = "multiply", .arguments = {10, 18}},
+    // 20
+    {.operation = "divide", .arguments = {6, 8}},
+    // 21
+    {.operation = "multiply", .arguments = {0, 20}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    13,
+    21,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dX", .node = 12},
+            {.name = "dX", .node = 19},
         },
     .domain = kDomain,
 });
@@ -3625,64 +3641,40 @@ const Backend kBackends[] = {
 
 const reference::FormulaNode kNodes[] = {
     // 0
-    {.operation = "number", .number = 0.5},
-    // 1
     {.operation = "input", .name = "gate"},
+    // 1
+    {.operation = "cdf", .arguments = {0}},
     // 2
-    {.operation = "negate", .arguments = {1}},
+    {.operation = "input", .name = "dY"},
     // 3
-    {.operation = "sqrt", .arguments = {0}},
+    {.operation = "input", .name = "up"},
     // 4
     {.operation = "multiply", .arguments = {2, 3}},
     // 5
-    {.operation = "erfc", .arguments = {4}},
+    {.operation = "pdf", .arguments = {0}},
     // 6
     {.operation = "multiply", .arguments = {0, 5}},
     // 7
-    {.operation = "pi"},
+    {.operation = "add", .arguments = {1, 6}},
     // 8
-    {.operation = "divide", .arguments = {0, 7}},
+    {.operation = "multiply", .arguments = {4, 7}},
     // 9
-    {.operation = "sqrt", .arguments = {8}},
+    {.operation = "multiply", .arguments = {0, 1}},
     // 10
-    {.operation = "negate", .arguments = {0}},
+    {.operation = "multiply", .arguments = {2, 9}},
     // 11
-    {.operation = "multiply", .arguments = {10, 1}},
-    // 12
-    {.operation = "multiply", .arguments = {11, 1}},
-    // 13
-    {.operation = "exp", .arguments = {12}},
-    // 14
-    {.operation = "multiply", .arguments = {9, 13}},
-    // 15
-    {.operation = "input", .name = "dY"},
-    // 16
-    {.operation = "input", .name = "up"},
-    // 17
-    {.operation = "multiply", .arguments = {15, 16}},
-    // 18
-    {.operation = "multiply", .arguments = {1, 14}},
-    // 19
-    {.operation = "add", .arguments = {6, 18}},
-    // 20
-    {.operation = "multiply", .arguments = {17, 19}},
-    // 21
-    {.operation = "multiply", .arguments = {1, 6}},
-    // 22
-    {.operation = "multiply", .arguments = {15, 21}},
-    // 23
-    {.operation = "multiply", .arguments = {16, 21}},
+    {.operation = "multiply", .arguments = {3, 9}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    23,
+    11,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "dGate", .node = 20},
-            {.name = "dUp", .node = 22},
+            {.name = "dGate", .node = 8},
+            {.name = "dUp", .node = 10},
         },
     .domain = kDomain,
 });

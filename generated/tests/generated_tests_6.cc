@@ -2580,25 +2580,15 @@ const reference::FormulaNode kNodes[] = {
     // 2
     {.operation = "add", .arguments = {0, 1}},
     // 3
-    {.operation = "number", .number = 0.5},
+    {.operation = "cdf", .arguments = {2}},
     // 4
-    {.operation = "multiply", .arguments = {3, 2}},
-    // 5
-    {.operation = "negate", .arguments = {2}},
-    // 6
-    {.operation = "sqrt", .arguments = {3}},
-    // 7
-    {.operation = "multiply", .arguments = {5, 6}},
-    // 8
-    {.operation = "erfc", .arguments = {7}},
-    // 9
-    {.operation = "multiply", .arguments = {4, 8}},
+    {.operation = "multiply", .arguments = {2, 3}},
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
     .outputs =
         {
-            {.name = "Y", .node = 9},
+            {.name = "Y", .node = 4},
         },
     .broadcast =
         {

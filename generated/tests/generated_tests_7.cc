@@ -2753,51 +2753,25 @@ const reference::FormulaNode kNodes[] = {
     // 2
     {.operation = "add", .arguments = {0, 1}},
     // 3
-    {.operation = "number", .number = 0.5},
+    {.operation = "cdf", .arguments = {2}},
     // 4
-    {.operation = "negate", .arguments = {2}},
+    {.operation = "pdf", .arguments = {2}},
     // 5
-    {.operation = "sqrt", .arguments = {3}},
+    {.operation = "multiply", .arguments = {2, 4}},
     // 6
-    {.operation = "multiply", .arguments = {4, 5}},
+    {.operation = "add", .arguments = {3, 5}},
     // 7
-    {.operation = "erfc", .arguments = {6}},
-    // 8
-    {.operation = "multiply", .arguments = {3, 7}},
-    // 9
-    {.operation = "pi"},
-    // 10
-    {.operation = "divide", .arguments = {3, 9}},
-    // 11
-    {.operation = "sqrt", .arguments = {10}},
-    // 12
-    {.operation = "multiply", .arguments = {11, 2}},
-    // 13
-    {.operation = "negate", .arguments = {3}},
-    // 14
-    {.operation = "multiply", .arguments = {13, 2}},
-    // 15
-    {.operation = "multiply", .arguments = {14, 2}},
-    // 16
-    {.operation = "exp", .arguments = {15}},
-    // 17
-    {.operation = "multiply", .arguments = {12, 16}},
-    // 18
-    {.operation = "add", .arguments = {8, 17}},
-    // 19
     {.operation = "input", .name = "dY"},
-    // 20
-    {.operation = "multiply", .arguments = {19, 18}},
-    // 21
-    {.operation = "sum", .arguments = {20}, .over = {"P"}},
-    // 22
-    {.operation = "multiply", .arguments = {3, 2}},
-    // 23
-    {.operation = "multiply", .arguments = {22, 7}},
+    // 8
+    {.operation = "multiply", .arguments = {7, 6}},
+    // 9
+    {.operation = "sum", .arguments = {8}, .over = {"P"}},
+    // 10
+    {.operation = "multiply", .arguments = {2, 3}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    23,
+    10,
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -2822,8 +2796,8 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dA", .node = 20},
-            {.name = "dB", .node = 21},
+            {.name = "dA", .node = 8},
+            {.name = "dB", .node = 9},
         },
     .domain = kDomain,
 });

@@ -6,12 +6,16 @@
 #include "patterns/functor.h"
 
 /// The functions of the language of formulas (docs/schema.md), for CPU and CUDA alike. A is float
-/// or double. All are as precise as the standard library's; none overflows where its value does
-/// not. Kernels compile it as well: plain C++17.
+/// or double. All are as precise as the standard library's, Cdf and Pdf at an x that is rounded
+/// once more; none overflows where its value does not. Kernels compile it as well: plain C++17.
 namespace gradsmith::formula {
 
 template <typename A>
 inline constexpr A kPi = A{3.141592653589793};  // NOLINT(modernize-use-std-numbers): not in C++17
+
+/// The density of the standard normal distribution at 0.
+template <typename A>
+inline constexpr A kDensityAt0 = A{0.3989422804014327};
 
 #define GRADSMITH_FORMULA_FUNCTION(Name, function) \
   template <typename A>                            \
@@ -108,9 +112,24 @@ struct Precise {
     const A power = std::exp(-std::abs(x));
     return (x < A{0} ? power : A{1}) / (A{1} + power);
   }
+  /// The distribution function of the standard normal distribution.
+  template <typename A>
+  GRADSMITH_FUNCTOR static A Cdf(A x) {
+    return A{0.5} * std::erfc(-x * A{0.7071067811865476});
+  }
+  /// The density of the standard normal distribution.
+  template <typename A>
+  GRADSMITH_FUNCTOR static A Pdf(A x) {
+    return kDensityAt0<A> * std::exp(A{-0.5} * x * x);
+  }
   template <typename A>
   GRADSMITH_FUNCTOR static A Quotient(A a, A b) {
     return a / b;
+  }
+  /// a / count, of a number of places, which is the same for all elements.
+  template <typename A>
+  GRADSMITH_FUNCTOR static A QuotientByCount(A a, A count) {
+    return a / count;
   }
   /// a / b, and 0 where a is 0, whatever b is.
   template <typename A>

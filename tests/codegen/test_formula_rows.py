@@ -273,10 +273,11 @@ def test_functions_are_approximate_where_all_results_are_rounded_to_16_bits() ->
         op = schema.ops[0]
         return [one.functor for one in formula_kernels.of_rows(op, op, steps(op).schedule, FunctorNames("F", True))]
 
-    fast, of_other_type = "FOf<::gradsmith::formula::Fast>", 'Y: {type: T1, shape: ["*P", "*S"]}'
+    fast, precise = "FOf<::gradsmith::formula::Fast>", "FOf<::gradsmith::formula::Device>"
+    of_other_type = 'Y: {type: T1, shape: ["*P", "*S"]}'
     assert functors("", Y) == [fast]
-    assert functors("", Y, "wide: {T: float}\n      narrow:") == ["F", fast]
-    assert functors(", T1: float", of_other_type) == ["F"]
+    assert functors("", Y, "wide: {T: float}\n      narrow:") == [precise, fast]
+    assert functors(", T1: float", of_other_type) == [precise]
 
 
 def test_what_no_pass_finds_together_is_left_one_by_one() -> None:

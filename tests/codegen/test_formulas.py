@@ -65,13 +65,13 @@ def test_half_and_bf16_share_the_kernels_of_what_sums_nothing() -> None:
         macros = formula_kernels.of_map(schema.ops[0], has_sums, FunctorNames("F", True))
         return [(macro.functor, macro.types) for macro in macros]
 
-    fast = "FOf<::gradsmith::formula::Fast>"
+    fast, precise = "FOf<::gradsmith::formula::Fast>", "FOf<::gradsmith::formula::Device>"
     both = {"float": "float", "half": "MLFloat16", "bf16": "BFloat16"}
     shared = (fast, ("short", "gradsmith::cuda::ShortFloat"))
-    assert found(both) == [("F", ("f32", "float")), shared]
+    assert found(both) == [(precise, ("f32", "float")), shared]
     assert found({"half": "MLFloat16"}) == [(fast, ("f16", "__half"))]
     assert found(both, has_sums=True) == [
-        ("F", ("f32", "float")),
+        (precise, ("f32", "float")),
         (fast, ("f16", "__half")),
         (fast, ("bf16", "__nv_bfloat16")),
     ]
@@ -247,10 +247,13 @@ def test_functions_and_limits_are_the_runtimes(repository: Path) -> None:
     text = (repository / "runtime/patterns/formula_math.h").read_text(encoding="utf-8")
     known = set(re.findall(r"GRADSMITH_FUNCTOR (?:static )?A (\w+)\(", text)) - {"Name"}
     known |= set(re.findall(r"^GRADSMITH_FORMULA_FUNCTION\((\w+),", text, re.MULTILINE))
-    assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"} | {"Quotient"}
+    assert known == {name.capitalize() for name in FUNCTIONS} - {"Where"} | {"Quotient", "QuotientByCount"}
     fast = (repository / "runtime/patterns/cuda/fast_math.cuh").read_text(encoding="utf-8")
-    of_math = {one.name.capitalize() for one in FUNCTIONS.values() if one.is_of_math} | {"Quotient"}
+    of_math = {one.name.capitalize() for one in FUNCTIONS.values() if one.is_of_math}
+    of_math |= {"Quotient", "QuotientByCount"}
     assert set(re.findall(r"static GRADSMITH_FUNCTOR float (\w+)\(", fast)) == of_math
+    device = (repository / "runtime/patterns/cuda/kernel_math.cuh").read_text(encoding="utf-8")
+    assert set(re.findall(r"static GRADSMITH_FUNCTOR A (\w+)\(", device)) <= of_math
     for task, word, tensors in (("map_task", "Map", MAX_MAP_TENSORS), ("rows_task", "Rows", MAX_ROWS_TENSORS)):
         limits = (repository / f"runtime/patterns/{task}.h").read_text(encoding="utf-8")
         found = dict(re.findall(rf"constexpr int kMax{word}(\w+) = (\d+);", limits))

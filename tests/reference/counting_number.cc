@@ -124,8 +124,18 @@ CountingNumber Applied(const Smooth& smooth, const CountingNumber& x) {
       x.underflow);
 }
 
+/// Of functions that scale or square their argument before another function is given it.
+CountingNumber RoundedFirst(CountingNumber x) {
+  x.error += Rounding(x.value, 2);
+  return x;
+}
+
 Real LogisticOf(Real x) {
   return 1 / (1 + std::exp(-x));
+}
+
+Real DensityOf(Real x) {
+  return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
 }
 
 Real FromZero(Real x) {
@@ -156,6 +166,10 @@ constexpr Smooth kErf = {
 constexpr Smooth kErfc = {
     .value = [](Real x) { return std::erfc(x); },
     .slope = [](Real x) { return -2 * std::numbers::inv_sqrtpi_v<Real> * std::exp(-x * x); }};
+constexpr Smooth kCdf = {
+    .value = [](Real x) { return std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2; },
+    .slope = &DensityOf};
+constexpr Smooth kPdf = {.value = &DensityOf, .slope = [](Real x) { return -x * DensityOf(x); }};
 constexpr Smooth kTanh = {
     .value = [](Real x) { return std::tanh(x); },
     .slope = [](Real x) { return 1 / (std::cosh(x) * std::cosh(x)); }};
@@ -398,6 +412,14 @@ CountingNumber Erf(const CountingNumber& x) {
 
 CountingNumber Erfc(const CountingNumber& x) {
   return Applied(kErfc, x);
+}
+
+CountingNumber Cdf(const CountingNumber& x) {
+  return Applied(kCdf, RoundedFirst(x));
+}
+
+CountingNumber Pdf(const CountingNumber& x) {
+  return Applied(kPdf, RoundedFirst(x));
 }
 
 CountingNumber Tanh(const CountingNumber& x) {

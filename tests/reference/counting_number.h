@@ -68,6 +68,8 @@ CountingNumber Log1p(const CountingNumber& x);
 CountingNumber Erf(const CountingNumber& x);
 CountingNumber Erfc(const CountingNumber& x);
 CountingNumber Tanh(const CountingNumber& x);
+CountingNumber Cdf(const CountingNumber& x);
+CountingNumber Pdf(const CountingNumber& x);
 CountingNumber Sigmoid(const CountingNumber& x);
 CountingNumber Softplus(const CountingNumber& x);
 CountingNumber Sqrt(const CountingNumber& x);

@@ -91,6 +91,8 @@ constexpr std::array kEntries = {
     Entry{"log1p", &OfOne<&Log1p>},
     Entry{"erf", &OfOne<&Erf>},
     Entry{"erfc", &OfOne<&Erfc>},
+    Entry{"cdf", &OfOne<&Cdf>},
+    Entry{"pdf", &OfOne<&Pdf>},
     Entry{"tanh", &OfOne<&Tanh>},
     Entry{"sigmoid", &OfOne<&Sigmoid>},
     Entry{"softplus", &OfOne<&Softplus>},

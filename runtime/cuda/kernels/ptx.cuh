@@ -59,10 +59,24 @@ __device__ __forceinline__ float Exp2Approximately(float x) {
   return value;
 }
 
+/// 2^x within 2 units in the last place, and 0 where that is no normal number.
+__device__ __forceinline__ float NormalExp2Approximately(float x) {
+  float value = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+
 /// 1 / x within 1 unit in the last place, for an x that is no subnormal number.
 __device__ __forceinline__ float ReciprocalApproximately(float x) {
   float value = 0;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+
+/// 1 / x within 2^-20 of itself, for an x that is no subnormal number.
+__device__ __forceinline__ double ReciprocalApproximately(double x) {
+  double value = 0;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(value) : "d"(x));
   return value;
 }
 

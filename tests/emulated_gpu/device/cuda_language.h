@@ -28,6 +28,7 @@
 #define __CUDA_ARCH__ 900
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): they are CUDA's
+#define __constant__
 #define __device__
 #define __forceinline__ inline
 #define __grid_constant__

@@ -46,8 +46,19 @@ inline float Exp2Approximately(float x) {
   return std::exp2(x);
 }
 
+inline float NormalExp2Approximately(float x) {
+  const float power = std::exp2(x);
+  return std::fpclassify(power) == FP_SUBNORMAL ? 0 : power;
+}
+
 inline float ReciprocalApproximately(float x) {
   return 1 / x;
+}
+
+/// Of the fraction's bits, the higher half is right, as the instruction has it.
+inline double ReciprocalApproximately(double x) {
+  constexpr std::uint64_t kLower = 0xFFFFFFFF;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(1 / x) & ~kLower);
 }
 
 inline float DivideApproximately(float a, float b) {
