@@ -126,7 +126,7 @@ CountingNumber Applied(const Smooth& smooth, const CountingNumber& x) {
 
 /// Of functions that scale or square their argument before another function is given it.
 CountingNumber RoundedFirst(CountingNumber x) {
-  x.error += Rounding(x.value, 2);
+  x.error += Rounding(x.value, 2, x.underflow);
   return x;
 }
 

@@ -156,9 +156,9 @@ struct Device : Precise {
   /// The most that e is raised to, either way: farther away the result is 0 or infinite.
   static constexpr double kLargestExponent = 746;
 
-  /// 2^exponent, which is a normal number.
-  static GRADSMITH_FUNCTOR double PowerOf2(int exponent) {
-    return __hiloint2double((exponent + 1023) * (1 << 20), 0);
+  /// 2^exponent, which is a normal number; anything where the exponent was found of NaN.
+  static GRADSMITH_FUNCTOR double PowerOf2(unsigned exponent) {
+    return __hiloint2double(static_cast<int>((exponent + 1023) << 20U), 0);
   }
 
   /// exp(r) for an r of half a logarithm of 2 to either side of 0.
@@ -176,17 +176,18 @@ struct Device : Precise {
     const double power = ExpNear0(std::fma(exponent, -kLogOf2Rest, near));
     const int bits = __double2loint(whole);
     const int half = bits >> 1;  // no power of 2 is as large, or as small, as the result may be
-    return power * PowerOf2(half) * PowerOf2(bits - half);
+    return power * PowerOf2(static_cast<unsigned>(half)) *
+           PowerOf2(static_cast<unsigned>(bits - half));
   }
 
   /// exp(x + rest), for an x from -kLargestExponent to 0 and a rest that is far smaller.
   static GRADSMITH_FUNCTOR double ExpOfSum(double x, double rest) {
-    constexpr int kShift = 128;  // with which the power of 2 is a normal number
+    constexpr unsigned kShift = 128;  // with which the power of 2 is a normal number
     const double whole = std::fma(x, kLog2OfE, kWhole);
     const double exponent = whole - kWhole;
     const double near = std::fma(exponent, -kLogOf2, x);
     const double power = ExpNear0(std::fma(exponent, -kLogOf2Rest, near) + rest);
-    return power * PowerOf2(__double2loint(whole) + kShift) * 0x1p-128;
+    return power * PowerOf2(static_cast<unsigned>(__double2loint(whole)) + kShift) * 0x1p-128;
   }
 
   /// exp(-x * x / 2), x no farther than where the tail is 0, with the digits that the square loses.
