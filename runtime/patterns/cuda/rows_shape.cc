@@ -185,7 +185,7 @@ int SingleTeams(
     return CeilDivide(task.rows, std::int64_t{teams} * vector);
   };
   for (int teams = policy.threads; teams >= 32; teams /= 2) {
-    if (2 * teams * held <= MostShared(device) &&
+    if (std::int64_t{2} * teams * held <= MostShared(device) &&
         groups_of(teams) >= std::int64_t{2} * device.multiprocessors()) {
       return teams;
     }
