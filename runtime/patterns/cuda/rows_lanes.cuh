@@ -99,6 +99,8 @@ class RowsOfLanes {
         }
       }
     }
+    static_assert(
+        kWarps / 2 < 16, "a barrier for each team of several warps, and that of the block");
     const int team = warp / warps_;
     SynchronizeWarps(1 + team, warps_ * 32);
     const int first = team * warps_;
