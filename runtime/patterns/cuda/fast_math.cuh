@@ -27,8 +27,9 @@ GRADSMITH_FUNCTOR float FastBell(float x) {
 }  // namespace internal
 
 /// Fast has the functions of Precise (patterns/formula_math.h) for kernels whose results are
-/// rounded to half or bf16: their relative errors are at most 2^-20, of exp and erfc 2^-24 more for
-/// each unit of the exponent. They are finite, infinite and NaN where Precise's are.
+/// rounded to half or bf16: their relative errors are at most 2^-20, of all that is made of an
+/// exponential 2^-24 more for each unit of the exponent. They are finite, infinite and NaN where
+/// Precise's are.
 struct Fast {
   static GRADSMITH_FUNCTOR float Exp(float x) {
     constexpr float kHalfLog2OfE = 0.72134752F;
@@ -37,7 +38,7 @@ struct Fast {
 
   static GRADSMITH_FUNCTOR float Pdf(float x) { return kDensityAt0<float> * internal::FastBell(x); }
 
-  /// As Device has it (kernel_math.cuh), by a polynomial within 2^-22.6 of what it stands for.
+  /// As Device has it (kernel_math.cuh), by a polynomial within 2^-22.3 of what it stands for.
   static GRADSMITH_FUNCTOR float Cdf(float x) {
     constexpr float kPolynomial[] = {0.0355234607F, -0.156573005F, 0.205268907F, -0.052686828F,
                                      0.128035345F,  0.100072527F,  0.120728568F, 0.119630947F};

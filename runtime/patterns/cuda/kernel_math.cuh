@@ -14,7 +14,7 @@ namespace internal {
 
 /// NormalTail is the polynomial P, highest power first, with which the standard normal
 /// distribution beyond a, from 0 to kFarthest, is exp(-a * a / 2) * t * P(t - 0.5), where t is
-/// 1 / (1 + kScale * a): within 2^-28 for float, 2^-56 for double. Farther away it is 0.
+/// 1 / (1 + kScale * a): within 2^-25 for float, 2^-53 for double. Farther away it is 0.
 template <typename A>
 struct NormalTail;
 
@@ -40,7 +40,7 @@ struct NormalTail<double> {
       0.24736237700156527,    0.13935798631253994};
 };
 
-/// Q, highest power first, with which exp(r) is 1 + r + r * r * Q(r), within 2^-57 for half a
+/// Q, highest power first, with which exp(r) is 1 + r + r * r * Q(r), within 2^-56 for half a
 /// logarithm of 2 to either side of 0 (tools/fit_polynomials.py).
 struct ExpRest {
   double coefficients[10] = {2.5000057243771057e-8, 2.7630248163885065e-7,  2.755758638160366e-6,
@@ -180,7 +180,7 @@ struct Device : Precise {
            PowerOf2(static_cast<unsigned>(bits - half));
   }
 
-  /// exp(x + rest), for an x from -kLargestExponent to 0 and a rest that is far smaller.
+  /// exp(x + rest), for an x from -761 to 0 and a rest that is far smaller.
   static GRADSMITH_FUNCTOR double ExpOfSum(double x, double rest) {
     constexpr unsigned kShift = 128;  // with which the power of 2 is a normal number
     const double whole = std::fma(x, kLog2OfE, kWhole);

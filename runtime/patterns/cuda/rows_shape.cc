@@ -180,13 +180,13 @@ int SingleTeams(
   if (task.length > policy.most_of_single_thread) {
     return 0;
   }
+  const std::int64_t place = device.shared_bytes() / 2 - kRowsStaticBytes;
   const std::int64_t held = InputsOf(task, info.counts) * task.length * bytes_of_word;
   const auto groups_of = [&](int teams) {
     return CeilDivide(task.rows, std::int64_t{teams} * vector);
   };
   for (int teams = policy.threads; teams >= 32; teams /= 2) {
-    if (std::int64_t{2} * teams * held <= MostShared(device) &&
-        groups_of(teams) >= std::int64_t{2} * device.multiprocessors()) {
+    if (teams * held <= place && groups_of(teams) >= std::int64_t{2} * device.multiprocessors()) {
       return teams;
     }
   }
