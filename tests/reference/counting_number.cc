@@ -124,7 +124,8 @@ CountingNumber Applied(const Smooth& smooth, const CountingNumber& x) {
       x.underflow);
 }
 
-/// Of functions that scale or square their argument before another function is given it.
+/// RoundedFirst returns the argument of a function that scales or squares it before another
+/// function is given it: those steps round as well.
 CountingNumber RoundedFirst(CountingNumber x) {
   x.error += Rounding(x.value, 2, x.underflow);
   return x;

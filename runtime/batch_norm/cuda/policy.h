@@ -33,7 +33,8 @@ struct ColumnOrder {
   std::int64_t least_width = 32;
   /// The fewest steps of a thread in a slice.
   std::int64_t shortest_sum = 8;
-  /// So many tiles, of at most so many vectors each, are not cut: one launch does it all.
+  /// Where there are `least_tiles` tiles or more, of `short_tile` vectors each at most, no tile is
+  /// cut into slices, so that one launch does it all.
   std::int64_t least_tiles = 128;
   std::int64_t short_tile = 8192;
   /// Fewer tiles are narrow ones instead where these are so short that they need not be cut, in

@@ -44,7 +44,6 @@ class RowsByColumnsKernel {
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
       stored_[o] = Kept(task.tensors[t] != nullptr ? behind_ : 0);
-      added_[o] = Kept((task.accumulate >> t & 1U) != 0 ? stored_[o] : 0);
     }
 #pragma unroll
     for (int i = 0; i < internal::kMaxRowsScalars; ++i) {
@@ -376,26 +375,21 @@ class RowsByColumnsKernel {
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
-      if (added_[o] == 0) {
+      const auto store = [&](bool adds) {
 #pragma unroll
         for (int c = 0; c < kMade; ++c) {
           if (IsBehindRow(first + c)) {
             break;
           }
           if ((first + c) * kStep < stored_[o]) {
-            Operands::Store(t, outs[o] + BytesTo(t, first + c), made[c][o], /*adds=*/false);
+            Operands::Store(t, outs[o] + BytesTo(t, first + c), made[c][o], adds);
           }
         }
+      };
+      if ((task_.accumulate >> t & 1U) != 0) {
+        store(true);
       } else {
-#pragma unroll
-        for (int c = 0; c < kMade; ++c) {
-          if (IsBehindRow(first + c)) {
-            break;
-          }
-          if ((first + c) * kStep < added_[o]) {
-            Operands::Store(t, outs[o] + BytesTo(t, first + c), made[c][o], /*adds=*/true);
-          }
-        }
+        store(false);
       }
     }
   }
@@ -484,12 +478,11 @@ class RowsByColumnsKernel {
   Word* held_in_shared_;
   int team_;
   int member_;
-  /// The thread's first column, and how many columns there are from it on: in a row, in each output
-  /// that is written, and in each that is added to.
+  /// The thread's first column, and how many columns there are from it on: in a row, and in each
+  /// output that is wanted.
   int column_;
   int behind_;
   int stored_[kOutputs];
-  int added_[kOutputs];
   int turn_ = 0;
   /// Where the thread's first column is of the row that is fetched next.
   const char* ins_[AtLeastOne(Functor::kInputs)];

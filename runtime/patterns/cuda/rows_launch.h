@@ -38,8 +38,8 @@ constexpr int RowsOfTeam(int bytes_of_sum, int vector) {
 }
 /// Threads of a team in them, at least: its lanes know what there is once of its rows.
 inline constexpr int kLeastMembersByColumns = 8;
-/// So many neighbouring threads have neighbouring columns, and move a line of the caches at once,
-/// or as many single elements.
+/// ThreadsBesideEachOther returns how many neighbouring threads have neighbouring columns. Of
+/// vectors of 16 bytes these fill a line of the caches, so that all that is moved is used.
 constexpr int ThreadsBesideEachOther(int vector) {
   return vector == 1 ? 16 : kLeastMembersByColumns;
 }

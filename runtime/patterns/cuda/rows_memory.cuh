@@ -162,7 +162,7 @@ __device__ __forceinline__ void TakeApart(const Word& word, unsigned (&parts)[1]
 template <typename E, int kVector, typename Word, typename A>
 __device__ __forceinline__ void Unpack(const Word& word, A (&to)[kVector]) {
   constexpr int kParts = sizeof(Word) > 4 ? static_cast<int>(sizeof(Word) / 4) : 1;
-  // Of a part with two elements, and of an element with two parts.
+  // A part has two elements where these are short, and a double has two parts.
   constexpr int kElements = sizeof(E) < 4 ? static_cast<int>(4 / sizeof(E)) : 1;
   constexpr int kOfElement = sizeof(E) > 4 ? 2 : 1;
   unsigned parts[kParts];

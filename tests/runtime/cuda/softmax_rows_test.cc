@@ -123,7 +123,7 @@ TEST_F(CudaSoftmaxRows, RowsAcrossMemory) {
   Check({.name = "narrow", .dims = {3, 9, 2}, .axis = 1}, DataType::kDouble);
 }
 
-/// So many short rows that each has one thread.
+/// Short rows have one thread each where there are enough of them to keep the GPU busy.
 TEST_F(CudaSoftmaxRows, ManyShortRowsAcrossMemory) {
   Check({.name = "vectors", .dims = {2, 5, 17000}, .axis = 1}, DataType::kFloat);
   Check({.name = "longest", .dims = {2, 32, 8500}, .axis = 1}, DataType::kDouble, true);

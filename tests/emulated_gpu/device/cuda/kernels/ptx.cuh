@@ -55,7 +55,7 @@ inline float ReciprocalApproximately(float x) {
   return 1 / x;
 }
 
-/// Of the fraction's bits, the higher half is right, as the instruction has it.
+/// As with the instruction, only the higher half of the result's bits is right.
 inline double ReciprocalApproximately(double x) {
   constexpr std::uint64_t kLower = 0xFFFFFFFF;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(1 / x) & ~kLower);
