@@ -1,7 +1,8 @@
 """Pooling and its gradients beside PyTorch's on one GPU: python bench/pooling.py [--only EXPRESSION] [--json FILE]
 
 Bytes are those of every input read once, indices of 64 bits among them, and of every output written once. The peer of
-global pooling is PyTorch's adaptive pooling to one element.
+global pooling is PyTorch's adaptive pooling to one element. torch.compile's kernels and cuDNN's are peers of the
+gradients; cuDNN, which has no indices, finds maxima anew, as MaxPoolXYGrad does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import cudnn_pooling
 import gradsmith
 import torch
 from beside_torch import TYPES, Call, Case, bytes_of, run
@@ -70,6 +72,7 @@ GLOBAL_OPERATORS = {
 }
 
 aten = torch.ops.aten
+torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
 
 
 def of_rank(name: str, rank: int) -> Any:
@@ -91,6 +94,16 @@ def peer_of(op: str, shape: Shape) -> Call:
     return lambda dy, x, y, i, t, dx: backward(dy, x, *windows, ones, False, t)
 
 
+def peers_of(op: str, shape: Shape) -> dict[str, Call]:
+    peers = {"torch": peer_of(op, shape)}
+    if op.endswith("Grad"):
+        peers["compile"] = torch.compile(peers["torch"], dynamic=False)
+        mode = cudnn_pooling.MAX_POOLING if op.startswith("Max") else cudnn_pooling.AVERAGE_WITHOUT_PADDING
+        pooling = cudnn_pooling.Pooling(mode, *shape.windows)
+        peers["cudnn"] = lambda dy, x, y, i, t, dx: pooling.backward(dy, x, y, dx)
+    return peers
+
+
 def ours_of(op: str, shape: Shape) -> Call:
     at = shape.attributes
     calls: dict[str, Call] = {
@@ -101,6 +114,13 @@ def ours_of(op: str, shape: Shape) -> Call:
         "AveragePoolGrad": lambda dy, x, y, i, t, dx: gradsmith.average_pool_grad(dy, x, **at, out={"dX": dx}),
     }
     return calls[op]
+
+
+def global_peers_of(op: str, rank: int) -> dict[str, Call]:
+    peers = {"torch": global_peer_of(op, rank)}
+    if op.endswith("Grad"):
+        peers["compile"] = torch.compile(peers["torch"], dynamic=False)
+    return peers
 
 
 def global_peer_of(op: str, rank: int) -> Call:
@@ -155,14 +175,14 @@ def cases() -> Iterator[Case]:
             layout = " NHWC" if channels_last else ""
             for shape in SHAPES:
                 for op, moved in OPERATORS.items():
-                    peers = {"torch": peer_of(op, shape)}
+                    peers = peers_of(op, shape)
                     draw = partial(tensors, shape, channels_last, dtype)
                     size = partial(bytes_of, moved)
                     yield Case(op, type_name, shape.name + layout, ours_of(op, shape), peers, draw, size)
             for dims in GLOBAL_SHAPES:
                 name = "x".join(map(str, dims)) + layout
                 for op, moved in GLOBAL_OPERATORS.items():
-                    peers = {"torch": global_peer_of(op, len(dims) - 2)}
+                    peers = global_peers_of(op, len(dims) - 2)
                     draw = partial(global_tensors, dims, channels_last, dtype)
                     yield Case(op, type_name, name, GLOBAL_OURS[op], peers, draw, partial(bytes_of, moved))
 

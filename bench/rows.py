@@ -1,13 +1,14 @@
 """Gradients over rows beside PyTorch's on one GPU: python bench/rows.py [--only EXPRESSION] [--json FILE]
 
 Softmax and its logarithm along the last axis and along channels, and the norms of layers with the gradients of their
-scale and bias. Bytes are those of every input read once and of every output written once. torch.compile's kernels,
-where it makes any, are a peer beside PyTorch's own.
+scale and bias, of mixed types too, which PyTorch's own kernels refuse. Bytes are those of every input read once and of
+every output written once. torch.compile's kernels, where it makes any, are a peer beside PyTorch's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,24 @@ SOFTMAX_SHAPES = [
     ((16, 150, 65, 65), 1),
 ]
 NORM_SHAPES = [(32768, 1024), (16384, 4096), (8192, 8192), (4096, 16384), (262144, 64), (8192, 999), (8, 100)]
+
+
+@dataclass(frozen=True)
+class NormTypes:
+    """Those of X and dX, of dY, scale and bias, and of what there is once of each row."""
+
+    x: torch.dtype
+    scale: torch.dtype
+    statistics: torch.dtype
+
+
+# By the names of operators' rows: where one type is named, statistics are as wide as sums are.
+NORM_TYPES = {name: NormTypes(dtype, dtype, wide(dtype)) for name, dtype in TYPES.items()} | {
+    "half_half": NormTypes(torch.float16, torch.float16, torch.float16),
+    "half_float": NormTypes(torch.float16, torch.float32, torch.float32),
+    "bf16_float": NormTypes(torch.bfloat16, torch.float32, torch.float32),
+    "float_half": NormTypes(torch.float32, torch.float16, torch.float32),
+}
 
 backward = torch.ops.aten
 torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
@@ -59,34 +78,35 @@ def softmax_calls(axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Call, di
     }
 
 
-def norm_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
+def norm_tensors(dims: tuple[int, int], types: NormTypes) -> tuple[Any, ...]:
     """dY, X, scale, bias, mean, 1/std, 1/rms, dX, dScale and dBias."""
-    x = torch.randn(dims, device="cuda").to(dtype)
-    scale, bias = (torch.randn(dims[1], device="cuda").to(dtype) for _ in range(2))
-    exact = x.to(wide(dtype))
+    x = torch.randn(dims, device="cuda").to(types.x)
+    dy, scale, bias = (torch.randn(of, device="cuda").to(types.scale) for of in (dims, dims[1], dims[1]))
+    exact = x.to(wide(types.x))
     mean = exact.mean(1, keepdim=True)
     inv_std, inv_rms = ((at.square().mean(1, keepdim=True) + 1e-5).rsqrt() for at in (exact - mean, exact))
+    statistics = (of.to(types.statistics) for of in (mean, inv_std, inv_rms))
     outputs = (torch.empty_like(like) for like in (x, scale, bias))
-    return torch.randn_like(x), x, scale, bias, mean, inv_std, inv_rms, *outputs
+    return dy, x, scale, bias, *statistics, *outputs
 
 
-def norm_formula(dtype: torch.dtype, has_mean: bool) -> Call:
+def norm_formula(types: NormTypes, has_mean: bool) -> Call:
     """The gradients of X, scale and bias, the last of which RMS norms lack, as torch.compile is given them."""
 
     def formula(dy: Any, x: Any, scale: Any, mean: Any, inv_std: Any) -> Any:
-        of_y, deviation = dy.to(wide(dtype)), x.to(wide(dtype))
+        of_y, deviation = dy.to(wide(types.x)), x.to(wide(types.x))
         normalized = ((deviation - mean) if has_mean else deviation) * inv_std
-        scaled = of_y * scale.to(wide(dtype))
+        scaled = of_y * scale.to(wide(types.x))
         centred = scaled - scaled.mean(1, keepdim=True) if has_mean else scaled
         dx = inv_std * (centred - normalized * (scaled * normalized).mean(1, keepdim=True))
         sums = [(of_y * normalized).sum(0), *([of_y.sum(0)] if has_mean else [])]
-        return [one.to(dtype) for one in (dx, *sums)]
+        return [dx.to(types.x), *(one.to(types.scale) for one in sums)]
 
     compiled: Call = torch.compile(formula, dynamic=False)
     return compiled
 
 
-def layer_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
+def layer_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dict[str, Call]]:
     def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         out = {"dX": dx, "dScale": ds, "dBias": db}
         return gradsmith.layer_normalization_grad(dy, x, s, mean[:, 0], std[:, 0], out=out)
@@ -94,7 +114,7 @@ def layer_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, d
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward.native_layer_norm_backward(dy, x, [dims[1]], mean, std, s, b, [True, True, True])
 
-    formula = norm_formula(dtype, True)
+    formula = norm_formula(types, True)
 
     def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, *others: Any) -> Any:
         return formula(dy, x, s, mean, std)
@@ -102,14 +122,14 @@ def layer_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, d
     return ours, {"torch": peer, "compile": compiled}
 
 
-def rms_norm_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
+def rms_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dict[str, Call]]:
     def ours(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return gradsmith.simplified_layer_normalization_grad(dy, x, s, rms[:, 0], out={"dX": dx, "dScale": ds})
 
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward._fused_rms_norm_backward(dy, x, [dims[1]], rms, s, [True, True])
 
-    formula = norm_formula(dtype, False)
+    formula = norm_formula(types, False)
 
     def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, *others: Any) -> Any:
         return formula(dy, x, s, rms, rms)
@@ -125,10 +145,11 @@ def cases() -> Iterator[Case]:
                 draw = partial(softmax_tensors, dims, axis, is_log, dtype)
                 calls = softmax_calls(axis, is_log, dtype)
                 yield Case(op, type_name, shape, *calls, draw, partial(bytes_of, (0, 1, 2)))
+    for type_name, types in NORM_TYPES.items():
         for rows in NORM_SHAPES:
-            shape, draw = "x".join(map(str, rows)), partial(norm_tensors, rows, dtype)
+            shape, draw = "x".join(map(str, rows)), partial(norm_tensors, rows, types)
             of_layer, of_rms = (0, 1, 2, 4, 5, 7, 8, 9), (0, 1, 2, 6, 7, 8)
-            layer, rms = layer_norm_calls(rows, dtype), rms_norm_calls(rows, dtype)
+            layer, rms = layer_norm_calls(rows, types), rms_norm_calls(rows, types)
             yield Case("LayerNormalizationGrad", type_name, shape, *layer, draw, partial(bytes_of, of_layer))
             yield Case("SimplifiedLayerNormalizationGrad", type_name, shape, *rms, draw, partial(bytes_of, of_rms))
 
