@@ -15,7 +15,11 @@ struct RowsPolicy {
   int compute_capability = 0;
   /// Threads of a block whose teams are smaller.
   int threads = 256;
-  /// The same for kernels by columns; 0 leaves their rows to the kernels along memory.
+  /// Threads of a block that has all rows of a task whose columns are summed: one launch is all
+  /// then, and the more threads share it the sooner it ends.
+  int threads_of_few_rows = 512;
+  /// Threads of a block of kernels by columns whose teams are smaller; 0 leaves their rows to the
+  /// kernels along memory.
   int threads_by_columns = 512;
   /// A team's threads, at least, where the row has as many vectors or single elements.
   int least_members = 4;

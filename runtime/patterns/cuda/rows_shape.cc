@@ -237,10 +237,18 @@ void CutAlong(
       PowerOfTwo(vectors), vector > 1 ? policy.least_members : policy.least_members_of_elements);
   const std::int64_t most =
       MostRowsThreads(/*is_across=*/false, sums, static_cast<int>(bytes.element));
-  const std::int64_t members =
+  std::int64_t members =
       std::clamp<std::int64_t>(PowerOfTwo(CeilDivide(vectors, chunks)), least, most);
-  std::int64_t teams = std::max<std::int64_t>(policy.threads / members, 1);
-  teams = std::min(teams, PowerOfTwo(std::max<std::int64_t>(task.rows, 1)));
+  std::int64_t threads = policy.threads;
+  const std::int64_t rows = PowerOfTwo(std::max<std::int64_t>(task.rows, 1));
+  if (sums && rows * members <= policy.threads_of_few_rows) {
+    // One block is all there is, so that its threads may be many.
+    threads = policy.threads_of_few_rows;
+    members = std::clamp<std::int64_t>(
+        threads / rows, members, std::min(std::max(PowerOfTwo(vectors), members), most));
+  }
+  std::int64_t teams = std::max<std::int64_t>(threads / members, 1);
+  teams = std::min(teams, rows);
   teams = std::max(teams, 32 / std::min<std::int64_t>(members, 32));
   launch.members = static_cast<int>(members);
   launch.member_bits = std::countr_zero(static_cast<unsigned>(members));
