@@ -205,906 +205,906 @@ constinit const std::int32_t kEntryLine = 597;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::swish_grad_stub
 
-// ops.yaml:611
+// ops.yaml:614
 namespace generated::gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 611;
+constinit const std::int32_t kEntryLine = 614;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_stub
 
-// ops.yaml:622
+// ops.yaml:625
 namespace generated::gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 622;
+constinit const std::int32_t kEntryLine = 625;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::gelu_grad_stub
 
-// ops.yaml:634
+// ops.yaml:640
 namespace generated::fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 634;
+constinit const std::int32_t kEntryLine = 640;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_stub
 
-// ops.yaml:645
+// ops.yaml:651
 namespace generated::fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 645;
+constinit const std::int32_t kEntryLine = 651;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::fast_gelu_grad_stub
 
-// ops.yaml:659
+// ops.yaml:668
 namespace generated::clip_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 659;
+constinit const std::int32_t kEntryLine = 668;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_stub
 
-// ops.yaml:676
+// ops.yaml:685
 namespace generated::clip_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 676;
+constinit const std::int32_t kEntryLine = 685;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::clip_grad_stub
 
-// ops.yaml:693
+// ops.yaml:702
 namespace generated::celu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 693;
+constinit const std::int32_t kEntryLine = 702;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_stub
 
-// ops.yaml:706
+// ops.yaml:715
 namespace generated::celu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 706;
+constinit const std::int32_t kEntryLine = 715;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::celu_grad_stub
 
-// ops.yaml:721
+// ops.yaml:730
 namespace generated::selu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 721;
+constinit const std::int32_t kEntryLine = 730;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_stub
 
-// ops.yaml:735
+// ops.yaml:744
 namespace generated::selu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 735;
+constinit const std::int32_t kEntryLine = 744;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::selu_grad_stub
 
-// ops.yaml:750
+// ops.yaml:759
 namespace generated::thresholded_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 750;
+constinit const std::int32_t kEntryLine = 759;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_stub
 
-// ops.yaml:766
+// ops.yaml:775
 namespace generated::thresholded_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 766;
+constinit const std::int32_t kEntryLine = 775;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::thresholded_relu_grad_stub
 
-// ops.yaml:782
+// ops.yaml:791
 namespace generated::softsign_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 782;
+constinit const std::int32_t kEntryLine = 791;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_stub
 
-// ops.yaml:793
+// ops.yaml:802
 namespace generated::softsign_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 793;
+constinit const std::int32_t kEntryLine = 802;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::softsign_grad_stub
 
-// ops.yaml:805
+// ops.yaml:814
 namespace generated::quick_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 805;
+constinit const std::int32_t kEntryLine = 814;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_stub
 
-// ops.yaml:818
+// ops.yaml:827
 namespace generated::quick_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 818;
+constinit const std::int32_t kEntryLine = 827;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::quick_gelu_grad_stub
 
-// ops.yaml:832
+// ops.yaml:844
 namespace generated::mish_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 832;
+constinit const std::int32_t kEntryLine = 844;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_stub
 
-// ops.yaml:845
+// ops.yaml:857
 namespace generated::mish_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 845;
+constinit const std::int32_t kEntryLine = 857;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mish_grad_stub
 
-// ops.yaml:861
+// ops.yaml:876
 namespace generated::erf_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 861;
+constinit const std::int32_t kEntryLine = 876;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_stub
 
-// ops.yaml:872
+// ops.yaml:887
 namespace generated::erf_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 872;
+constinit const std::int32_t kEntryLine = 887;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::erf_grad_stub
 
-// ops.yaml:884
+// ops.yaml:899
 namespace generated::exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 884;
+constinit const std::int32_t kEntryLine = 899;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_stub
 
-// ops.yaml:895
+// ops.yaml:910
 namespace generated::exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 895;
+constinit const std::int32_t kEntryLine = 910;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::exp_grad_stub
 
-// ops.yaml:907
+// ops.yaml:922
 namespace generated::log_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 907;
+constinit const std::int32_t kEntryLine = 922;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_stub
 
-// ops.yaml:918
+// ops.yaml:933
 namespace generated::log_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 918;
+constinit const std::int32_t kEntryLine = 933;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_grad_stub
 
-// ops.yaml:932
+// ops.yaml:947
 namespace generated::sqrt_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 932;
+constinit const std::int32_t kEntryLine = 947;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_stub
 
-// ops.yaml:943
+// ops.yaml:958
 namespace generated::sqrt_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 943;
+constinit const std::int32_t kEntryLine = 958;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sqrt_grad_stub
 
-// ops.yaml:957
+// ops.yaml:972
 namespace generated::reciprocal_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 957;
+constinit const std::int32_t kEntryLine = 972;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_stub
 
-// ops.yaml:968
+// ops.yaml:983
 namespace generated::reciprocal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 968;
+constinit const std::int32_t kEntryLine = 983;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reciprocal_grad_stub
 
-// ops.yaml:982
+// ops.yaml:997
 namespace generated::abs_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 982;
+constinit const std::int32_t kEntryLine = 997;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_stub
 
-// ops.yaml:993
+// ops.yaml:1008
 namespace generated::abs_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 993;
+constinit const std::int32_t kEntryLine = 1008;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::abs_grad_stub
 
-// ops.yaml:1007
+// ops.yaml:1022
 namespace generated::sin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1007;
+constinit const std::int32_t kEntryLine = 1022;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_stub
 
-// ops.yaml:1018
+// ops.yaml:1033
 namespace generated::sin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1018;
+constinit const std::int32_t kEntryLine = 1033;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sin_grad_stub
 
-// ops.yaml:1030
+// ops.yaml:1045
 namespace generated::cos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1030;
+constinit const std::int32_t kEntryLine = 1045;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_stub
 
-// ops.yaml:1041
+// ops.yaml:1056
 namespace generated::cos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1041;
+constinit const std::int32_t kEntryLine = 1056;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cos_grad_stub
 
-// ops.yaml:1053
+// ops.yaml:1068
 namespace generated::atan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1053;
+constinit const std::int32_t kEntryLine = 1068;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_stub
 
-// ops.yaml:1064
+// ops.yaml:1079
 namespace generated::atan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1064;
+constinit const std::int32_t kEntryLine = 1079;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::atan_grad_stub
 
-// ops.yaml:1076
+// ops.yaml:1091
 namespace generated::tan_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1076;
+constinit const std::int32_t kEntryLine = 1091;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_stub
 
-// ops.yaml:1086
+// ops.yaml:1101
 namespace generated::tan_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1086;
+constinit const std::int32_t kEntryLine = 1101;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::tan_grad_stub
 
-// ops.yaml:1097
+// ops.yaml:1112
 namespace generated::asin_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1097;
+constinit const std::int32_t kEntryLine = 1112;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_stub
 
-// ops.yaml:1107
+// ops.yaml:1122
 namespace generated::asin_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1107;
+constinit const std::int32_t kEntryLine = 1122;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::asin_grad_stub
 
-// ops.yaml:1121
+// ops.yaml:1136
 namespace generated::acos_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1121;
+constinit const std::int32_t kEntryLine = 1136;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_stub
 
-// ops.yaml:1131
+// ops.yaml:1146
 namespace generated::acos_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1131;
+constinit const std::int32_t kEntryLine = 1146;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::acos_grad_stub
 
-// ops.yaml:1145
+// ops.yaml:1160
 namespace generated::sinh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1145;
+constinit const std::int32_t kEntryLine = 1160;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_stub
 
-// ops.yaml:1155
+// ops.yaml:1170
 namespace generated::sinh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1155;
+constinit const std::int32_t kEntryLine = 1170;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sinh_grad_stub
 
-// ops.yaml:1166
+// ops.yaml:1181
 namespace generated::cosh_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1166;
+constinit const std::int32_t kEntryLine = 1181;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_stub
 
-// ops.yaml:1176
+// ops.yaml:1191
 namespace generated::cosh_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1176;
+constinit const std::int32_t kEntryLine = 1191;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::cosh_grad_stub
 
-// ops.yaml:1187
+// ops.yaml:1202
 namespace generated::expm1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1187;
+constinit const std::int32_t kEntryLine = 1202;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_stub
 
-// ops.yaml:1197
+// ops.yaml:1212
 namespace generated::expm1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1197;
+constinit const std::int32_t kEntryLine = 1212;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::expm1_grad_stub
 
-// ops.yaml:1208
+// ops.yaml:1223
 namespace generated::log1p_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1208;
+constinit const std::int32_t kEntryLine = 1223;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log1p_stub
 
-// ops.yaml:1218
-namespace generated::log1p_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1218;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::log1p_grad_stub
-
 // ops.yaml:1233
-namespace generated::add_stub {
+namespace generated::log1p_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1233;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::log1p_grad_stub
+
+// ops.yaml:1248
+namespace generated::add_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1248;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_stub
 
-// ops.yaml:1256
+// ops.yaml:1271
 namespace generated::add_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1256;
+constinit const std::int32_t kEntryLine = 1271;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::add_grad_stub
 
-// ops.yaml:1274
+// ops.yaml:1289
 namespace generated::sub_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1274;
+constinit const std::int32_t kEntryLine = 1289;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_stub
 
-// ops.yaml:1286
+// ops.yaml:1301
 namespace generated::sub_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1286;
+constinit const std::int32_t kEntryLine = 1301;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::sub_grad_stub
 
-// ops.yaml:1299
+// ops.yaml:1314
 namespace generated::mul_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1299;
+constinit const std::int32_t kEntryLine = 1314;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_stub
 
-// ops.yaml:1309
+// ops.yaml:1324
 namespace generated::mul_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1309;
+constinit const std::int32_t kEntryLine = 1324;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mul_grad_stub
 
-// ops.yaml:1325
+// ops.yaml:1340
 namespace generated::div_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1325;
+constinit const std::int32_t kEntryLine = 1340;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_stub
 
-// ops.yaml:1335
+// ops.yaml:1350
 namespace generated::div_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1335;
+constinit const std::int32_t kEntryLine = 1350;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::div_grad_stub
 
-// ops.yaml:1352
+// ops.yaml:1367
 namespace generated::max_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1352;
+constinit const std::int32_t kEntryLine = 1367;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_stub
 
-// ops.yaml:1365
+// ops.yaml:1380
 namespace generated::max_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1365;
+constinit const std::int32_t kEntryLine = 1380;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_grad_stub
 
-// ops.yaml:1383
+// ops.yaml:1398
 namespace generated::min_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1383;
+constinit const std::int32_t kEntryLine = 1398;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_stub
 
-// ops.yaml:1396
+// ops.yaml:1411
 namespace generated::min_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1396;
+constinit const std::int32_t kEntryLine = 1411;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::min_grad_stub
 
-// ops.yaml:1414
+// ops.yaml:1429
 namespace generated::pow_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1414;
+constinit const std::int32_t kEntryLine = 1429;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_stub
 
-// ops.yaml:1426
+// ops.yaml:1441
 namespace generated::pow_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1426;
+constinit const std::int32_t kEntryLine = 1441;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::pow_grad_stub
 
-// ops.yaml:1446
+// ops.yaml:1461
 namespace generated::where_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1446;
+constinit const std::int32_t kEntryLine = 1461;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_stub
 
-// ops.yaml:1468
+// ops.yaml:1483
 namespace generated::where_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1468;
+constinit const std::int32_t kEntryLine = 1483;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::where_grad_stub
 
-// ops.yaml:1487
+// ops.yaml:1502
 namespace generated::bias_relu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1487;
+constinit const std::int32_t kEntryLine = 1502;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_stub
 
-// ops.yaml:1507
+// ops.yaml:1522
 namespace generated::bias_relu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1507;
+constinit const std::int32_t kEntryLine = 1522;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_relu_grad_stub
 
-// ops.yaml:1532
+// ops.yaml:1547
 namespace generated::bias_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1532;
+constinit const std::int32_t kEntryLine = 1547;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_stub
 
-// ops.yaml:1544
+// ops.yaml:1559
 namespace generated::bias_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1544;
+constinit const std::int32_t kEntryLine = 1559;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_gelu_grad_stub
 
-// ops.yaml:1561
+// ops.yaml:1579
 namespace generated::bias_fast_gelu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1561;
+constinit const std::int32_t kEntryLine = 1579;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_stub
 
-// ops.yaml:1573
+// ops.yaml:1591
 namespace generated::bias_fast_gelu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1573;
+constinit const std::int32_t kEntryLine = 1591;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_fast_gelu_grad_stub
 
-// ops.yaml:1592
+// ops.yaml:1613
 namespace generated::bias_silu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1592;
+constinit const std::int32_t kEntryLine = 1613;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_stub
 
-// ops.yaml:1604
+// ops.yaml:1625
 namespace generated::bias_silu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1604;
+constinit const std::int32_t kEntryLine = 1625;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bias_silu_grad_stub
 
-// ops.yaml:1621
+// ops.yaml:1645
 namespace generated::glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1621;
+constinit const std::int32_t kEntryLine = 1645;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_stub
 
-// ops.yaml:1638
+// ops.yaml:1662
 namespace generated::glu_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1638;
+constinit const std::int32_t kEntryLine = 1662;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::glu_grad_stub
 
-// ops.yaml:1656
-namespace generated::re_glu_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1656;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::re_glu_stub
-
-// ops.yaml:1667
-namespace generated::re_glu_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1667;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::re_glu_grad_stub
-
 // ops.yaml:1683
-namespace generated::swi_glu_stub {
+namespace generated::re_glu_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1683;
 extern const std::array<Row, 8> kRows;
-}  // namespace generated::swi_glu_stub
+}  // namespace generated::re_glu_stub
 
 // ops.yaml:1694
-namespace generated::swi_glu_grad_stub {
+namespace generated::re_glu_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1694;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::re_glu_grad_stub
+
+// ops.yaml:1710
+namespace generated::swi_glu_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1710;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::swi_glu_stub
+
+// ops.yaml:1721
+namespace generated::swi_glu_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1721;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::swi_glu_grad_stub
 
-// ops.yaml:1708
+// ops.yaml:1738
 namespace generated::ge_glu_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1708;
+constinit const std::int32_t kEntryLine = 1738;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::ge_glu_stub
 
-// ops.yaml:1719
-namespace generated::ge_glu_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1719;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::ge_glu_grad_stub
-
-// ops.yaml:1733
-namespace generated::dropout_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1733;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::dropout_stub
-
 // ops.yaml:1749
-namespace generated::dropout_grad_stub {
+namespace generated::ge_glu_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 1749;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::ge_glu_grad_stub
+
+// ops.yaml:1766
+namespace generated::dropout_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1766;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::dropout_stub
+
+// ops.yaml:1782
+namespace generated::dropout_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 1782;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::dropout_grad_stub
 
-// ops.yaml:1769
+// ops.yaml:1802
 namespace generated::bitmask_dropout_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1769;
+constinit const std::int32_t kEntryLine = 1802;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_stub
 
-// ops.yaml:1784
+// ops.yaml:1817
 namespace generated::bitmask_dropout_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1784;
+constinit const std::int32_t kEntryLine = 1817;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::bitmask_dropout_grad_stub
 
-// ops.yaml:1805
+// ops.yaml:1838
 namespace generated::in_place_accumulator_v2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1805;
+constinit const std::int32_t kEntryLine = 1838;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::in_place_accumulator_v2_stub
 
-// ops.yaml:1833
+// ops.yaml:1866
 namespace generated::max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1833;
+constinit const std::int32_t kEntryLine = 1866;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_stub
 
-// ops.yaml:1871
+// ops.yaml:1904
 namespace generated::max_pool_xy_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1871;
+constinit const std::int32_t kEntryLine = 1904;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_xy_grad_stub
 
-// ops.yaml:1893
+// ops.yaml:1926
 namespace generated::max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1893;
+constinit const std::int32_t kEntryLine = 1926;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::max_pool_grad_stub
 
-// ops.yaml:1930
+// ops.yaml:1963
 namespace generated::average_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1930;
+constinit const std::int32_t kEntryLine = 1963;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_stub
 
-// ops.yaml:1965
+// ops.yaml:1998
 namespace generated::average_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1965;
+constinit const std::int32_t kEntryLine = 1998;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::average_pool_grad_stub
 
-// ops.yaml:1983
+// ops.yaml:2016
 namespace generated::global_max_pool_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 1983;
+constinit const std::int32_t kEntryLine = 2016;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_stub
 
-// ops.yaml:2009
+// ops.yaml:2042
 namespace generated::global_max_pool_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2009;
+constinit const std::int32_t kEntryLine = 2042;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::global_max_pool_grad_stub
 
-// ops.yaml:2027
-namespace generated::global_average_pool_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2027;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_stub
-
-// ops.yaml:2043
-namespace generated::global_average_pool_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2043;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::global_average_pool_grad_stub
-
 // ops.yaml:2060
-namespace generated::softmax_stub {
+namespace generated::global_average_pool_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2060;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_stub
+
+// ops.yaml:2076
+namespace generated::global_average_pool_grad_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2076;
+extern const std::array<Row, 8> kRows;
+}  // namespace generated::global_average_pool_grad_stub
+
+// ops.yaml:2093
+namespace generated::softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2093;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::softmax_stub
 
-// ops.yaml:2096
-namespace generated::softmax_grad_stub {
-extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2096;
-extern const std::array<Row, 8> kRows;
-}  // namespace generated::softmax_grad_stub
-
 // ops.yaml:2129
-namespace generated::log_softmax_stub {
+namespace generated::softmax_grad_stub {
 extern const std::int32_t kEntryLine;
 constinit const std::int32_t kEntryLine = 2129;
 extern const std::array<Row, 8> kRows;
+}  // namespace generated::softmax_grad_stub
+
+// ops.yaml:2162
+namespace generated::log_softmax_stub {
+extern const std::int32_t kEntryLine;
+constinit const std::int32_t kEntryLine = 2162;
+extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_stub
 
-// ops.yaml:2146
+// ops.yaml:2179
 namespace generated::log_softmax_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2146;
+constinit const std::int32_t kEntryLine = 2179;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::log_softmax_grad_stub
 
-// ops.yaml:2163
+// ops.yaml:2196
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2163;
+constinit const std::int32_t kEntryLine = 2196;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2207
+// ops.yaml:2240
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2207;
+constinit const std::int32_t kEntryLine = 2240;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2236
+// ops.yaml:2269
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2236;
+constinit const std::int32_t kEntryLine = 2269;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2257
+// ops.yaml:2290
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2257;
+constinit const std::int32_t kEntryLine = 2290;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2283
+// ops.yaml:2316
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2283;
+constinit const std::int32_t kEntryLine = 2316;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2306
+// ops.yaml:2339
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2306;
+constinit const std::int32_t kEntryLine = 2339;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2321
+// ops.yaml:2354
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2321;
+constinit const std::int32_t kEntryLine = 2354;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2335
+// ops.yaml:2368
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2335;
+constinit const std::int32_t kEntryLine = 2368;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2348
+// ops.yaml:2381
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2348;
+constinit const std::int32_t kEntryLine = 2381;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2360
+// ops.yaml:2393
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2360;
+constinit const std::int32_t kEntryLine = 2393;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2376
+// ops.yaml:2409
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2376;
+constinit const std::int32_t kEntryLine = 2409;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2388
+// ops.yaml:2421
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2388;
+constinit const std::int32_t kEntryLine = 2421;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2405
+// ops.yaml:2438
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2405;
+constinit const std::int32_t kEntryLine = 2438;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2420
+// ops.yaml:2453
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2420;
+constinit const std::int32_t kEntryLine = 2453;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2434
+// ops.yaml:2467
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2434;
+constinit const std::int32_t kEntryLine = 2467;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2480
+// ops.yaml:2513
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2480;
+constinit const std::int32_t kEntryLine = 2513;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2507
+// ops.yaml:2540
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2507;
+constinit const std::int32_t kEntryLine = 2540;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2553
+// ops.yaml:2586
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2553;
+constinit const std::int32_t kEntryLine = 2586;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2591
+// ops.yaml:2624
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2591;
+constinit const std::int32_t kEntryLine = 2624;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2632
+// ops.yaml:2665
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2632;
+constinit const std::int32_t kEntryLine = 2665;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2657
+// ops.yaml:2690
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2657;
+constinit const std::int32_t kEntryLine = 2690;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2680
+// ops.yaml:2713
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2680;
+constinit const std::int32_t kEntryLine = 2713;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2714
+// ops.yaml:2747
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2714;
+constinit const std::int32_t kEntryLine = 2747;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2745
+// ops.yaml:2778
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2745;
+constinit const std::int32_t kEntryLine = 2778;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2773
+// ops.yaml:2806
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2773;
+constinit const std::int32_t kEntryLine = 2806;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2796
+// ops.yaml:2829
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2796;
+constinit const std::int32_t kEntryLine = 2829;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2828
+// ops.yaml:2861
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2828;
+constinit const std::int32_t kEntryLine = 2861;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2856
+// ops.yaml:2889
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2856;
+constinit const std::int32_t kEntryLine = 2889;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2890
+// ops.yaml:2923
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2890;
+constinit const std::int32_t kEntryLine = 2923;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1167,263 +1167,263 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::swish_stub::kRows),
     // ops.yaml:597
     std::span<const Row>(generated::swish_grad_stub::kRows),
-    // ops.yaml:611
+    // ops.yaml:614
     std::span<const Row>(generated::gelu_stub::kRows),
-    // ops.yaml:622
+    // ops.yaml:625
     std::span<const Row>(generated::gelu_grad_stub::kRows),
-    // ops.yaml:634
+    // ops.yaml:640
     std::span<const Row>(generated::fast_gelu_stub::kRows),
-    // ops.yaml:645
+    // ops.yaml:651
     std::span<const Row>(generated::fast_gelu_grad_stub::kRows),
-    // ops.yaml:659
+    // ops.yaml:668
     std::span<const Row>(generated::clip_stub::kRows),
-    // ops.yaml:676
+    // ops.yaml:685
     std::span<const Row>(generated::clip_grad_stub::kRows),
-    // ops.yaml:693
+    // ops.yaml:702
     std::span<const Row>(generated::celu_stub::kRows),
-    // ops.yaml:706
+    // ops.yaml:715
     std::span<const Row>(generated::celu_grad_stub::kRows),
-    // ops.yaml:721
+    // ops.yaml:730
     std::span<const Row>(generated::selu_stub::kRows),
-    // ops.yaml:735
+    // ops.yaml:744
     std::span<const Row>(generated::selu_grad_stub::kRows),
-    // ops.yaml:750
+    // ops.yaml:759
     std::span<const Row>(generated::thresholded_relu_stub::kRows),
-    // ops.yaml:766
+    // ops.yaml:775
     std::span<const Row>(generated::thresholded_relu_grad_stub::kRows),
-    // ops.yaml:782
+    // ops.yaml:791
     std::span<const Row>(generated::softsign_stub::kRows),
-    // ops.yaml:793
+    // ops.yaml:802
     std::span<const Row>(generated::softsign_grad_stub::kRows),
-    // ops.yaml:805
+    // ops.yaml:814
     std::span<const Row>(generated::quick_gelu_stub::kRows),
-    // ops.yaml:818
+    // ops.yaml:827
     std::span<const Row>(generated::quick_gelu_grad_stub::kRows),
-    // ops.yaml:832
+    // ops.yaml:844
     std::span<const Row>(generated::mish_stub::kRows),
-    // ops.yaml:845
+    // ops.yaml:857
     std::span<const Row>(generated::mish_grad_stub::kRows),
-    // ops.yaml:861
+    // ops.yaml:876
     std::span<const Row>(generated::erf_stub::kRows),
-    // ops.yaml:872
+    // ops.yaml:887
     std::span<const Row>(generated::erf_grad_stub::kRows),
-    // ops.yaml:884
+    // ops.yaml:899
     std::span<const Row>(generated::exp_stub::kRows),
-    // ops.yaml:895
+    // ops.yaml:910
     std::span<const Row>(generated::exp_grad_stub::kRows),
-    // ops.yaml:907
+    // ops.yaml:922
     std::span<const Row>(generated::log_stub::kRows),
-    // ops.yaml:918
+    // ops.yaml:933
     std::span<const Row>(generated::log_grad_stub::kRows),
-    // ops.yaml:932
+    // ops.yaml:947
     std::span<const Row>(generated::sqrt_stub::kRows),
-    // ops.yaml:943
+    // ops.yaml:958
     std::span<const Row>(generated::sqrt_grad_stub::kRows),
-    // ops.yaml:957
+    // ops.yaml:972
     std::span<const Row>(generated::reciprocal_stub::kRows),
-    // ops.yaml:968
+    // ops.yaml:983
     std::span<const Row>(generated::reciprocal_grad_stub::kRows),
-    // ops.yaml:982
+    // ops.yaml:997
     std::span<const Row>(generated::abs_stub::kRows),
-    // ops.yaml:993
+    // ops.yaml:1008
     std::span<const Row>(generated::abs_grad_stub::kRows),
-    // ops.yaml:1007
+    // ops.yaml:1022
     std::span<const Row>(generated::sin_stub::kRows),
-    // ops.yaml:1018
+    // ops.yaml:1033
     std::span<const Row>(generated::sin_grad_stub::kRows),
-    // ops.yaml:1030
+    // ops.yaml:1045
     std::span<const Row>(generated::cos_stub::kRows),
-    // ops.yaml:1041
+    // ops.yaml:1056
     std::span<const Row>(generated::cos_grad_stub::kRows),
-    // ops.yaml:1053
+    // ops.yaml:1068
     std::span<const Row>(generated::atan_stub::kRows),
-    // ops.yaml:1064
+    // ops.yaml:1079
     std::span<const Row>(generated::atan_grad_stub::kRows),
-    // ops.yaml:1076
+    // ops.yaml:1091
     std::span<const Row>(generated::tan_stub::kRows),
-    // ops.yaml:1086
+    // ops.yaml:1101
     std::span<const Row>(generated::tan_grad_stub::kRows),
-    // ops.yaml:1097
+    // ops.yaml:1112
     std::span<const Row>(generated::asin_stub::kRows),
-    // ops.yaml:1107
+    // ops.yaml:1122
     std::span<const Row>(generated::asin_grad_stub::kRows),
-    // ops.yaml:1121
+    // ops.yaml:1136
     std::span<const Row>(generated::acos_stub::kRows),
-    // ops.yaml:1131
+    // ops.yaml:1146
     std::span<const Row>(generated::acos_grad_stub::kRows),
-    // ops.yaml:1145
+    // ops.yaml:1160
     std::span<const Row>(generated::sinh_stub::kRows),
-    // ops.yaml:1155
+    // ops.yaml:1170
     std::span<const Row>(generated::sinh_grad_stub::kRows),
-    // ops.yaml:1166
+    // ops.yaml:1181
     std::span<const Row>(generated::cosh_stub::kRows),
-    // ops.yaml:1176
+    // ops.yaml:1191
     std::span<const Row>(generated::cosh_grad_stub::kRows),
-    // ops.yaml:1187
+    // ops.yaml:1202
     std::span<const Row>(generated::expm1_stub::kRows),
-    // ops.yaml:1197
+    // ops.yaml:1212
     std::span<const Row>(generated::expm1_grad_stub::kRows),
-    // ops.yaml:1208
+    // ops.yaml:1223
     std::span<const Row>(generated::log1p_stub::kRows),
-    // ops.yaml:1218
-    std::span<const Row>(generated::log1p_grad_stub::kRows),
     // ops.yaml:1233
+    std::span<const Row>(generated::log1p_grad_stub::kRows),
+    // ops.yaml:1248
     std::span<const Row>(generated::add_stub::kRows),
-    // ops.yaml:1256
+    // ops.yaml:1271
     std::span<const Row>(generated::add_grad_stub::kRows),
-    // ops.yaml:1274
+    // ops.yaml:1289
     std::span<const Row>(generated::sub_stub::kRows),
-    // ops.yaml:1286
+    // ops.yaml:1301
     std::span<const Row>(generated::sub_grad_stub::kRows),
-    // ops.yaml:1299
+    // ops.yaml:1314
     std::span<const Row>(generated::mul_stub::kRows),
-    // ops.yaml:1309
+    // ops.yaml:1324
     std::span<const Row>(generated::mul_grad_stub::kRows),
-    // ops.yaml:1325
+    // ops.yaml:1340
     std::span<const Row>(generated::div_stub::kRows),
-    // ops.yaml:1335
+    // ops.yaml:1350
     std::span<const Row>(generated::div_grad_stub::kRows),
-    // ops.yaml:1352
+    // ops.yaml:1367
     std::span<const Row>(generated::max_stub::kRows),
-    // ops.yaml:1365
+    // ops.yaml:1380
     std::span<const Row>(generated::max_grad_stub::kRows),
-    // ops.yaml:1383
+    // ops.yaml:1398
     std::span<const Row>(generated::min_stub::kRows),
-    // ops.yaml:1396
+    // ops.yaml:1411
     std::span<const Row>(generated::min_grad_stub::kRows),
-    // ops.yaml:1414
+    // ops.yaml:1429
     std::span<const Row>(generated::pow_stub::kRows),
-    // ops.yaml:1426
+    // ops.yaml:1441
     std::span<const Row>(generated::pow_grad_stub::kRows),
-    // ops.yaml:1446
+    // ops.yaml:1461
     std::span<const Row>(generated::where_stub::kRows),
-    // ops.yaml:1468
+    // ops.yaml:1483
     std::span<const Row>(generated::where_grad_stub::kRows),
-    // ops.yaml:1487
+    // ops.yaml:1502
     std::span<const Row>(generated::bias_relu_stub::kRows),
-    // ops.yaml:1507
+    // ops.yaml:1522
     std::span<const Row>(generated::bias_relu_grad_stub::kRows),
-    // ops.yaml:1532
+    // ops.yaml:1547
     std::span<const Row>(generated::bias_gelu_stub::kRows),
-    // ops.yaml:1544
+    // ops.yaml:1559
     std::span<const Row>(generated::bias_gelu_grad_stub::kRows),
-    // ops.yaml:1561
+    // ops.yaml:1579
     std::span<const Row>(generated::bias_fast_gelu_stub::kRows),
-    // ops.yaml:1573
+    // ops.yaml:1591
     std::span<const Row>(generated::bias_fast_gelu_grad_stub::kRows),
-    // ops.yaml:1592
+    // ops.yaml:1613
     std::span<const Row>(generated::bias_silu_stub::kRows),
-    // ops.yaml:1604
+    // ops.yaml:1625
     std::span<const Row>(generated::bias_silu_grad_stub::kRows),
-    // ops.yaml:1621
+    // ops.yaml:1645
     std::span<const Row>(generated::glu_stub::kRows),
-    // ops.yaml:1638
+    // ops.yaml:1662
     std::span<const Row>(generated::glu_grad_stub::kRows),
-    // ops.yaml:1656
-    std::span<const Row>(generated::re_glu_stub::kRows),
-    // ops.yaml:1667
-    std::span<const Row>(generated::re_glu_grad_stub::kRows),
     // ops.yaml:1683
-    std::span<const Row>(generated::swi_glu_stub::kRows),
+    std::span<const Row>(generated::re_glu_stub::kRows),
     // ops.yaml:1694
+    std::span<const Row>(generated::re_glu_grad_stub::kRows),
+    // ops.yaml:1710
+    std::span<const Row>(generated::swi_glu_stub::kRows),
+    // ops.yaml:1721
     std::span<const Row>(generated::swi_glu_grad_stub::kRows),
-    // ops.yaml:1708
+    // ops.yaml:1738
     std::span<const Row>(generated::ge_glu_stub::kRows),
-    // ops.yaml:1719
-    std::span<const Row>(generated::ge_glu_grad_stub::kRows),
-    // ops.yaml:1733
-    std::span<const Row>(generated::dropout_stub::kRows),
     // ops.yaml:1749
+    std::span<const Row>(generated::ge_glu_grad_stub::kRows),
+    // ops.yaml:1766
+    std::span<const Row>(generated::dropout_stub::kRows),
+    // ops.yaml:1782
     std::span<const Row>(generated::dropout_grad_stub::kRows),
-    // ops.yaml:1769
+    // ops.yaml:1802
     std::span<const Row>(generated::bitmask_dropout_stub::kRows),
-    // ops.yaml:1784
+    // ops.yaml:1817
     std::span<const Row>(generated::bitmask_dropout_grad_stub::kRows),
-    // ops.yaml:1805
+    // ops.yaml:1838
     std::span<const Row>(generated::in_place_accumulator_v2_stub::kRows),
-    // ops.yaml:1833
+    // ops.yaml:1866
     std::span<const Row>(generated::max_pool_stub::kRows),
-    // ops.yaml:1871
+    // ops.yaml:1904
     std::span<const Row>(generated::max_pool_xy_grad_stub::kRows),
-    // ops.yaml:1893
+    // ops.yaml:1926
     std::span<const Row>(generated::max_pool_grad_stub::kRows),
-    // ops.yaml:1930
+    // ops.yaml:1963
     std::span<const Row>(generated::average_pool_stub::kRows),
-    // ops.yaml:1965
+    // ops.yaml:1998
     std::span<const Row>(generated::average_pool_grad_stub::kRows),
-    // ops.yaml:1983
+    // ops.yaml:2016
     std::span<const Row>(generated::global_max_pool_stub::kRows),
-    // ops.yaml:2009
+    // ops.yaml:2042
     std::span<const Row>(generated::global_max_pool_grad_stub::kRows),
-    // ops.yaml:2027
-    std::span<const Row>(generated::global_average_pool_stub::kRows),
-    // ops.yaml:2043
-    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
     // ops.yaml:2060
+    std::span<const Row>(generated::global_average_pool_stub::kRows),
+    // ops.yaml:2076
+    std::span<const Row>(generated::global_average_pool_grad_stub::kRows),
+    // ops.yaml:2093
     std::span<const Row>(generated::softmax_stub::kRows),
-    // ops.yaml:2096
-    std::span<const Row>(generated::softmax_grad_stub::kRows),
     // ops.yaml:2129
+    std::span<const Row>(generated::softmax_grad_stub::kRows),
+    // ops.yaml:2162
     std::span<const Row>(generated::log_softmax_stub::kRows),
-    // ops.yaml:2146
+    // ops.yaml:2179
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
-    // ops.yaml:2163
+    // ops.yaml:2196
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2207
+    // ops.yaml:2240
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2236
+    // ops.yaml:2269
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2257
+    // ops.yaml:2290
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2283
+    // ops.yaml:2316
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2306
+    // ops.yaml:2339
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2321
+    // ops.yaml:2354
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2335
+    // ops.yaml:2368
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2348
+    // ops.yaml:2381
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2360
+    // ops.yaml:2393
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2376
+    // ops.yaml:2409
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2388
+    // ops.yaml:2421
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2405
+    // ops.yaml:2438
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2420
+    // ops.yaml:2453
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2434
+    // ops.yaml:2467
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2480
+    // ops.yaml:2513
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2507
+    // ops.yaml:2540
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2553
+    // ops.yaml:2586
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2591
+    // ops.yaml:2624
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2632
+    // ops.yaml:2665
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2657
+    // ops.yaml:2690
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2680
+    // ops.yaml:2713
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2714
+    // ops.yaml:2747
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2745
+    // ops.yaml:2778
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2773
+    // ops.yaml:2806
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2796
+    // ops.yaml:2829
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2828
+    // ops.yaml:2861
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2856
+    // ops.yaml:2889
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2890
+    // ops.yaml:2923
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -30,8 +30,8 @@ struct GeluGradFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY * (cdf(X) + X * pdf(X))
-    out[0] = in[0] * (Math::Cdf(in[1]) + in[1] * Math::Pdf(in[1]));
+    // dX = dY * (cdf(X) + mul0(pdf(X), X))
+    out[0] = in[0] * (Math::Cdf(in[1]) + formula::Mul0(Math::Pdf(in[1]), in[1]));
   }
 };
 using GeluGradFormula = GeluGradFormulaOf<::gradsmith::formula::Precise>;

@@ -101,8 +101,8 @@ struct MishGradFormulaOf {
     const A v2 = v1 * (v1 + A{2});
     // per = 1 / (twice + 2)
     const A v3 = Math::Quotient(A{1}, v2 + A{2});
-    // dX = dY * ((twice + 4 * (capped * power) * (1 + power) * per) * per)
-    out[0] = in[0] * ((v2 + A{4} * (v0 * v1) * (A{1} + v1) * v3) * v3);
+    // dX = dY * ((twice + 4 * mul0(power, capped) * (1 + power) * per) * per)
+    out[0] = in[0] * ((v2 + A{4} * formula::Mul0(v1, v0) * (A{1} + v1) * v3) * v3);
   }
 };
 using MishGradFormula = MishGradFormulaOf<::gradsmith::formula::Precise>;
@@ -204,10 +204,10 @@ struct GeGluGradFormulaOf {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = cdf(gate)
     const A v0 = Math::Cdf(in[1]);
-    // dGate = dY * up * (probability + gate * pdf(gate))
-    out[0] = in[0] * in[2] * (v0 + in[1] * Math::Pdf(in[1]));
-    // dUp = dY * (gate * probability)
-    out[1] = in[0] * (in[1] * v0);
+    // dGate = dY * up * (probability + mul0(pdf(gate), gate))
+    out[0] = in[0] * in[2] * (v0 + formula::Mul0(Math::Pdf(in[1]), in[1]));
+    // dUp = dY * mul0(probability, gate)
+    out[1] = in[0] * formula::Mul0(v0, in[1]);
   }
 };
 using GeGluGradFormula = GeGluGradFormulaOf<::gradsmith::formula::Precise>;

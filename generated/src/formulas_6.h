@@ -159,8 +159,8 @@ struct SwiGluGradFormulaOf {
     const A v1 = formula::Mul0(Math::Sigmoid(in[1]), v0);
     // dGate = dY * up * slope
     out[0] = in[0] * in[2] * v1;
-    // dUp = dY * (gate * sigmoid(gate))
-    out[1] = in[0] * (in[1] * Math::Sigmoid(in[1]));
+    // dUp = dY * mul0(sigmoid(gate), gate)
+    out[1] = in[0] * formula::Mul0(Math::Sigmoid(in[1]), in[1]);
   }
 };
 using SwiGluGradFormula = SwiGluGradFormulaOf<::gradsmith::formula::Precise>;

@@ -219,8 +219,8 @@ struct BiasGeluGradFormulaOf : RowsFunctor {
   Map(const RowValues<A>& /*row*/, const A* in, const A* columns, A* out) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    // slope = cdf(x) + x * pdf(x)
-    const A v1 = Math::Cdf(v0) + v0 * Math::Pdf(v0);
+    // slope = cdf(x) + mul0(pdf(x), x)
+    const A v1 = Math::Cdf(v0) + formula::Mul0(Math::Pdf(v0), v0);
     // dA = dY * slope
     out[0] = in[0] * v1;
   }
@@ -230,8 +230,8 @@ struct BiasGeluGradFormulaOf : RowsFunctor {
   ColumnTerms(const RowValues<A>& /*row*/, const A* in, const A* columns, A* terms) {
     // x = A + B
     const A v0 = in[1] + columns[0];
-    // slope = cdf(x) + x * pdf(x)
-    const A v1 = Math::Cdf(v0) + v0 * Math::Pdf(v0);
+    // slope = cdf(x) + mul0(pdf(x), x)
+    const A v1 = Math::Cdf(v0) + formula::Mul0(Math::Pdf(v0), v0);
     // dB = sum(dY * slope, P)
     terms[0] = in[0] * v1;
   }

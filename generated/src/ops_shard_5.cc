@@ -5492,7 +5492,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: GluGrad, line 9 of the entry
+    // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5500,14 +5500,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GluGrad, line 10 of the entry
+    // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
         .name = "gate",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: GluGrad, line 11 of the entry
+    // ops.yaml: GluGrad, line 14 of the entry
     TensorSpec{
         .name = "up",
         .type_parameter = 0,
@@ -5517,7 +5517,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: GluGrad, line 13 of the entry
+    // ops.yaml: GluGrad, line 16 of the entry
     TensorSpec{
         .name = "dGate",
         .type_parameter = 0,
@@ -5527,7 +5527,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .in_place_of = 1,
         .gradient_of = "gate",
     },
-    // ops.yaml: GluGrad, line 14 of the entry
+    // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
         .name = "dUp",
         .type_parameter = 0,
@@ -5828,7 +5828,7 @@ constexpr std::array<DimSpec, 1> kShape0 = {
 };
 
 constexpr std::array<TensorSpec, 3> kInputs = {
-    // ops.yaml: GluGrad, line 9 of the entry
+    // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -5836,14 +5836,14 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .shape_text = "[*D]",
         .gradient_of = "Y",
     },
-    // ops.yaml: GluGrad, line 10 of the entry
+    // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
         .name = "gate",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
     },
-    // ops.yaml: GluGrad, line 11 of the entry
+    // ops.yaml: GluGrad, line 14 of the entry
     TensorSpec{
         .name = "up",
         .type_parameter = 0,
@@ -5853,7 +5853,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 2> kOutputs = {
-    // ops.yaml: GluGrad, line 13 of the entry
+    // ops.yaml: GluGrad, line 16 of the entry
     TensorSpec{
         .name = "dGate",
         .type_parameter = 0,
@@ -5863,7 +5863,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .in_place_of = 1,
         .gradient_of = "gate",
     },
-    // ops.yaml: GluGrad, line 14 of the entry
+    // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
         .name = "dUp",
         .type_parameter = 0,

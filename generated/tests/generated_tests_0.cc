@@ -1118,6 +1118,41 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = inf",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "FastGeluGrad",
     .oracle = &kOracle,
@@ -1125,6 +1160,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

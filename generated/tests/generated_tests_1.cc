@@ -1522,6 +1522,47 @@ const reference::FormulaOracle kOracle({
         },
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "attribute", .name = "alpha"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "number", .number = 0.0},
+    // 5
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 6
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf * alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+    {
+        .text = "X = inf * alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 5},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 6},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "QuickGeluGrad",
     .oracle = &kOracle,
@@ -1530,6 +1571,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -3717,6 +3717,43 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = -inf",
+        .at =
+            {
+                {.tensor = "A", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "A = inf",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 3},
+                {.tensor = "dB", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "BiasSiluGrad",
     .oracle = &kOracle,
@@ -3724,6 +3761,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

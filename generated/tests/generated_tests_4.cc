@@ -938,7 +938,7 @@ const reference::FormulaNode kNodes[] = {
     // 3
     {.operation = "pdf", .arguments = {1}},
     // 4
-    {.operation = "multiply", .arguments = {1, 3}},
+    {.operation = "mul0", .arguments = {3, 1}},
     // 5
     {.operation = "add", .arguments = {2, 4}},
     // 6
@@ -959,6 +959,41 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = inf",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "GeluGrad",
     .oracle = &kOracle,
@@ -966,6 +1001,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2381,6 +2418,43 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = -inf",
+        .at =
+            {
+                {.tensor = "A", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "A = inf",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 3},
+                {.tensor = "dB", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "BiasFastGeluGrad",
     .oracle = &kOracle,
@@ -2388,6 +2462,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2550,6 +2626,43 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "gate = -inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 2},
+                {.tensor = "dUp", .node = 2},
+            },
+    },
+    {
+        .text = "gate = inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 2},
+                {.tensor = "dUp", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "GluGrad",
     .oracle = &kOracle,
@@ -2557,6 +2670,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

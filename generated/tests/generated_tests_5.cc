@@ -2372,7 +2372,7 @@ const reference::FormulaNode kNodes[] = {
     // 11
     {.operation = "number", .number = 4.0},
     // 12
-    {.operation = "multiply", .arguments = {2, 3}},
+    {.operation = "mul0", .arguments = {3, 2}},
     // 13
     {.operation = "multiply", .arguments = {11, 12}},
     // 14
@@ -2405,6 +2405,41 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf",
+        .at =
+            {
+                {.tensor = "X", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = inf",
+        .at =
+            {
+                {.tensor = "X", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "MishGrad",
     .oracle = &kOracle,
@@ -2412,6 +2447,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -3653,21 +3690,23 @@ const reference::FormulaNode kNodes[] = {
     // 5
     {.operation = "pdf", .arguments = {0}},
     // 6
-    {.operation = "multiply", .arguments = {0, 5}},
+    {.operation = "mul0", .arguments = {5, 0}},
     // 7
     {.operation = "add", .arguments = {1, 6}},
     // 8
     {.operation = "multiply", .arguments = {4, 7}},
     // 9
-    {.operation = "multiply", .arguments = {0, 1}},
+    {.operation = "mul0", .arguments = {1, 0}},
     // 10
     {.operation = "multiply", .arguments = {2, 9}},
     // 11
-    {.operation = "multiply", .arguments = {3, 9}},
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 12
+    {.operation = "multiply", .arguments = {3, 11}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    11,
+    12,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
@@ -3679,6 +3718,49 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "up"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "multiply", .arguments = {3, 0}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "gate = -inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 2},
+                {.tensor = "dUp", .node = 2},
+            },
+    },
+    {
+        .text = "gate = inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 5},
+                {.tensor = "dUp", .node = 6},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "GeGluGrad",
     .oracle = &kOracle,
@@ -3686,6 +3768,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

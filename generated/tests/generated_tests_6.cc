@@ -2754,15 +2754,17 @@ const reference::FormulaNode kNodes[] = {
     // 11
     {.operation = "multiply", .arguments = {10, 7}},
     // 12
-    {.operation = "multiply", .arguments = {0, 1}},
+    {.operation = "mul0", .arguments = {1, 0}},
     // 13
     {.operation = "multiply", .arguments = {8, 12}},
     // 14
-    {.operation = "multiply", .arguments = {9, 12}},
+    {.operation = "multiply", .arguments = {0, 1}},
+    // 15
+    {.operation = "multiply", .arguments = {9, 14}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    14,
+    15,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
@@ -2774,6 +2776,49 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+    // 4
+    {.operation = "input", .name = "up"},
+    // 5
+    {.operation = "multiply", .arguments = {3, 4}},
+    // 6
+    {.operation = "multiply", .arguments = {3, 0}},
+};
+const Seam kSeams[] = {
+    {
+        .text = "gate = -inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 2},
+                {.tensor = "dUp", .node = 2},
+            },
+    },
+    {
+        .text = "gate = inf",
+        .at =
+            {
+                {.tensor = "gate", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dGate", .node = 5},
+                {.tensor = "dUp", .node = 6},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SwiGluGrad",
     .oracle = &kOracle,
@@ -2781,6 +2826,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

@@ -707,6 +707,47 @@ const reference::FormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "attribute", .name = "alpha"},
+    // 3
+    {.operation = "multiply", .arguments = {1, 2}},
+    // 4
+    {.operation = "number", .number = 0.0},
+    // 5
+    {.operation = "multiply", .arguments = {0, 2}},
+    // 6
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "X = -inf * alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 4},
+            },
+    },
+    {
+        .text = "X = inf * alpha",
+        .at =
+            {
+                {.tensor = "X", .node = 5},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 6},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "SwishGrad",
     .oracle = &kOracle,
@@ -715,6 +756,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);
@@ -2757,7 +2800,7 @@ const reference::FormulaNode kNodes[] = {
     // 4
     {.operation = "pdf", .arguments = {2}},
     // 5
-    {.operation = "multiply", .arguments = {2, 4}},
+    {.operation = "mul0", .arguments = {4, 2}},
     // 6
     {.operation = "add", .arguments = {3, 5}},
     // 7
@@ -2802,6 +2845,43 @@ const reference::NamedFormulaOracle kOracle({
     .domain = kDomain,
 });
 
+const reference::FormulaNode kSeamNodes[] = {
+    // 0
+    {.operation = "inf"},
+    // 1
+    {.operation = "negate", .arguments = {0}},
+    // 2
+    {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "input", .name = "dY"},
+};
+const Seam kSeams[] = {
+    {
+        .text = "A = -inf",
+        .at =
+            {
+                {.tensor = "A", .node = 1},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 2},
+                {.tensor = "dB", .node = 2},
+            },
+    },
+    {
+        .text = "A = inf",
+        .at =
+            {
+                {.tensor = "A", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dA", .node = 3},
+                {.tensor = "dB", .node = 3},
+            },
+    },
+};
+
 const OpTests kTests = {
     .op = "BiasGeluGrad",
     .oracle = &kOracle,
@@ -2809,6 +2889,8 @@ const OpTests kTests = {
     .rows = kRows,
     .infer_shapes = &Infer,
     .cases = kCases,
+    .seams = kSeams,
+    .seam_nodes = kSeamNodes,
 };
 
 [[maybe_unused]] const bool kAdded = AddOpTests(kTests);

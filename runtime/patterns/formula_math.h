@@ -2,12 +2,13 @@
 #define GRADSMITH_PATTERNS_FORMULA_MATH_H_
 
 #include <cmath>
+#include <type_traits>
 
 #include "patterns/functor.h"
 
 /// The functions of the language of formulas (docs/schema.md), for CPU and CUDA alike. A is float
-/// or double. All are as precise as the standard library's, Cdf and Pdf at an x that is rounded
-/// once more; none overflows where its value does not. Kernels compile it as well: plain C++17.
+/// or double. All are as precise as the standard library's; none overflows where its value does
+/// not. Kernels compile it as well: plain C++17.
 namespace gradsmith::formula {
 
 template <typename A>
@@ -91,6 +92,26 @@ GRADSMITH_FUNCTOR A Mul0(A a, A b) {
   return a == A{0} ? A{0} : a * b;
 }
 
+namespace internal {
+
+/// RestOfProduct is what rounding took from a product, a * b - product, of numbers that a float may
+/// be as large as. The halves of a double have 24 and 29 digits, so that no product of two is
+/// rounded. A fused operation would be a call where the processor may lack it.
+template <typename A>
+GRADSMITH_FUNCTOR A RestOfProduct(A a, A b, A product) {
+  if constexpr (std::is_same_v<A, double>) {
+    const double a_high = static_cast<float>(a);
+    const double b_high = static_cast<float>(b);
+    const double a_low = a - a_high;
+    const double b_low = b - b_high;
+    return ((a_high * b_high - product) + (a_high * b_low + a_low * b_high)) + a_low * b_low;
+  } else {
+    return static_cast<A>(static_cast<double>(a) * b - product);
+  }
+}
+
+}  // namespace internal
+
 /// Precise has the functions for which kernels whose results are rounded to 16 bits have quicker
 /// ones: those of Fast (patterns/cuda/fast_math.cuh).
 struct Precise {
@@ -112,15 +133,32 @@ struct Precise {
     const A power = std::exp(-std::abs(x));
     return (x < A{0} ? power : A{1}) / (A{1} + power);
   }
-  /// The distribution function of the standard normal distribution.
+  /// The distribution function of the standard normal distribution. Far below 0 its logarithm is
+  /// steep, and what rounding takes from the argument of erfc comes back as a factor: the quotient
+  /// of the slope of erfc and erfc at s is close to -2 * s - 1 / (s + sqrt(pi) / 2).
   template <typename A>
   GRADSMITH_FUNCTOR static A Cdf(A x) {
-    return A{0.5} * std::erfc(-x * A{0.7071067811865476});
+    constexpr A kFactor = A{-0.7071067811865476};
+    constexpr double kRest = 4.8336466567264567e-17;  // of 1 / sqrt(2), beyond double
+    constexpr A kRestOfFactor = static_cast<A>((-0.7071067811865476 - kFactor) + kRest);
+    const A scaled = x * kFactor;
+    const A half = A{0.5} * std::erfc(scaled);
+    if (!(x < A{0} && x > -kFarthest)) {
+      return half;
+    }
+    const A rest = internal::RestOfProduct(x, kFactor, scaled) + x * kRestOfFactor;
+    const A slope = A{2} * scaled + A{1} / (scaled + A{0.8862269254527580});
+    return half - half * (slope * rest);
   }
   /// The density of the standard normal distribution.
   template <typename A>
   GRADSMITH_FUNCTOR static A Pdf(A x) {
-    return kDensityAt0<A> * std::exp(A{-0.5} * x * x);
+    const A square = x * x;
+    const A power = kDensityAt0<A> * std::exp(A{-0.5} * square);
+    if (!(std::abs(x) < kFarthest)) {
+      return power;  // 0 or NaN
+    }
+    return power - power * (A{0.5} * internal::RestOfProduct(x, x, square));
   }
   template <typename A>
   GRADSMITH_FUNCTOR static A Quotient(A a, A b) {
@@ -136,6 +174,10 @@ struct Precise {
   GRADSMITH_FUNCTOR static A Div0(A a, A b) {
     return a == A{0} ? A{0} : Quotient(a, b);
   }
+
+ private:
+  /// Beyond this the normal distribution has nothing left in double, and in float from 15 on.
+  static constexpr int kFarthest = 39;
 };
 
 }  // namespace gradsmith::formula

@@ -202,7 +202,6 @@ WITHOUT_SEAM = {
     "AtanGrad": "two forms of one function",
     "BitmaskDropoutGrad": "the mask chooses",
     "DropoutGrad": "the mask chooses",
-    "MishGrad": "beyond what X is capped at, its slope is 1 to the last digit",
     "SoftsignGrad": "the slopes of both sides of 0 are the same",
     "WhereGrad": "the condition chooses",
 }

@@ -36,13 +36,13 @@ struct ReGluGradAttributes {};
 template <typename T_>
 struct ReGluGradInputs {
   /// [*D]: gradient of the loss with respect to Y
-  // ops.yaml: GluGrad, line 9 of the entry
+  // ops.yaml: GluGrad, line 12 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*D]: what the forward operator was given
-  // ops.yaml: GluGrad, line 10 of the entry
+  // ops.yaml: GluGrad, line 13 of the entry
   ::gradsmith::TensorView<const T_> gate = {};
   /// [*D]: what the forward operator was given
-  // ops.yaml: GluGrad, line 11 of the entry
+  // ops.yaml: GluGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> up = {};
 };
 
@@ -52,10 +52,10 @@ template <typename T_>
 struct ReGluGradOutputs {
   /// [*D], optional, may be written in place of input gate: gradient of the loss with respect to
   /// the gate
-  // ops.yaml: GluGrad, line 13 of the entry
+  // ops.yaml: GluGrad, line 16 of the entry
   ::gradsmith::TensorView<T_> dGate = {};
   /// [*D], optional, may be written in place of input up: gradient of the loss with respect to up
-  // ops.yaml: GluGrad, line 14 of the entry
+  // ops.yaml: GluGrad, line 17 of the entry
   ::gradsmith::TensorView<T_> dUp = {};
 };
 
