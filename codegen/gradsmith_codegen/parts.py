@@ -226,4 +226,6 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
         return SpecialValue(what, test, origin) if self.fault_count == before else None
 
     def forward(self, node: Node, owner: str) -> str:
-        return self.text(node, f"'gradient_of' of {owner}", "the name of an operator")
+        """Empty where there is none, as an entry may say."""
+        word = self.text(node, f"'gradient_of' of {owner}", "the name of an operator")
+        return "" if word == vocabulary.NO_FORWARD else word

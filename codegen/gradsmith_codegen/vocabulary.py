@@ -8,6 +8,7 @@ from .data_types import TYPE_ALIASES, DataType
 from .model import AttributeKind, Backend, Layout, Repeatable
 
 SCHEMA_VERSION = 1
+NO_FORWARD = "none"  # as `gradient_of` of an operator: no operator's name
 
 
 class Keys:

@@ -1038,73 +1038,73 @@ constinit const std::int32_t kEntryLine = 2624;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2665
+// ops.yaml:2666
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2665;
+constinit const std::int32_t kEntryLine = 2666;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2690
+// ops.yaml:2691
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2690;
+constinit const std::int32_t kEntryLine = 2691;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2713
+// ops.yaml:2714
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2713;
+constinit const std::int32_t kEntryLine = 2714;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2747
+// ops.yaml:2748
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2747;
+constinit const std::int32_t kEntryLine = 2748;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2778
+// ops.yaml:2779
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2778;
+constinit const std::int32_t kEntryLine = 2779;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2806
+// ops.yaml:2807
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2806;
+constinit const std::int32_t kEntryLine = 2807;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2829
+// ops.yaml:2830
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2829;
+constinit const std::int32_t kEntryLine = 2830;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2861
+// ops.yaml:2862
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2861;
+constinit const std::int32_t kEntryLine = 2862;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2889
+// ops.yaml:2890
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2889;
+constinit const std::int32_t kEntryLine = 2890;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2923
+// ops.yaml:2924
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2923;
+constinit const std::int32_t kEntryLine = 2924;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1405,25 +1405,25 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
     // ops.yaml:2624
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2665
+    // ops.yaml:2666
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2690
+    // ops.yaml:2691
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2713
+    // ops.yaml:2714
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2747
+    // ops.yaml:2748
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2778
+    // ops.yaml:2779
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2806
+    // ops.yaml:2807
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2829
+    // ops.yaml:2830
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2861
+    // ops.yaml:2862
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2889
+    // ops.yaml:2890
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2923
+    // ops.yaml:2924
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -179,8 +179,8 @@ struct GluGradFormulaOf {
   static constexpr int kOutputs = 2;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dGate = dY * up * sigmoid(gate) * sigmoid(-gate)
-    out[0] = in[0] * in[2] * Math::Sigmoid(in[1]) * Math::Sigmoid(-in[1]);
+    // dGate = dY * (up * sigmoid(gate) * sigmoid(-gate))
+    out[0] = in[0] * (in[2] * Math::Sigmoid(in[1]) * Math::Sigmoid(-in[1]));
     // dUp = dY * sigmoid(gate)
     out[1] = in[0] * Math::Sigmoid(in[1]);
   }

@@ -204,8 +204,8 @@ struct GeGluGradFormulaOf {
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
     // probability = cdf(gate)
     const A v0 = Math::Cdf(in[1]);
-    // dGate = dY * up * (probability + mul0(pdf(gate), gate))
-    out[0] = in[0] * in[2] * (v0 + formula::Mul0(Math::Pdf(in[1]), in[1]));
+    // dGate = dY * (up * (probability + mul0(pdf(gate), gate)))
+    out[0] = in[0] * (in[2] * (v0 + formula::Mul0(Math::Pdf(in[1]), in[1])));
     // dUp = dY * mul0(probability, gate)
     out[1] = in[0] * formula::Mul0(v0, in[1]);
   }

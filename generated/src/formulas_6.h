@@ -157,8 +157,8 @@ struct SwiGluGradFormulaOf {
     // slope = mul0(sigmoid(gate), 1 + mul0(sigmoid(-gate), gate))
     const A v0 = A{1} + formula::Mul0(Math::Sigmoid(-in[1]), in[1]);
     const A v1 = formula::Mul0(Math::Sigmoid(in[1]), v0);
-    // dGate = dY * up * slope
-    out[0] = in[0] * in[2] * v1;
+    // dGate = dY * (up * slope)
+    out[0] = in[0] * (in[2] * v1);
     // dUp = dY * mul0(sigmoid(gate), gate)
     out[1] = in[0] * formula::Mul0(Math::Sigmoid(in[1]), in[1]);
   }

@@ -8044,7 +8044,7 @@ constexpr std::array<SymbolSpec, 3> kSymbols = {
         .min_length = 0,
         .max_length = 6,
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
     SymbolSpec{
         .name = "C",
     },
@@ -8106,28 +8106,28 @@ constexpr std::array<DimSpec, 1> kShape3 = {
 constexpr std::array<DimSpec, 0> kShape4 = {};
 
 constexpr std::array<TensorSpec, 6> kInputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
     TensorSpec{
         .name = "log_prob",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
     TensorSpec{
         .name = "label",
         .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[N, *D]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
     TensorSpec{
         .name = "weight",
         .type_parameter = 0,
@@ -8135,7 +8135,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape3,
         .shape_text = "[C]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
     TensorSpec{
         .name = "ignore_index",
         .fixed_type = DataType::kInt64,
@@ -8143,7 +8143,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .shape = kShape4,
         .shape_text = "[]",
     },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
     TensorSpec{
         .name = "bias",
         .type_parameter = 2,
@@ -8154,7 +8154,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
 };
 
 constexpr std::array<TensorSpec, 1> kOutputs = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 2,
@@ -8176,7 +8176,7 @@ static_assert(static_cast<int>(::gradsmith::LossReduction::sum) == 1);
 static_assert(static_cast<int>(::gradsmith::LossReduction::none) == 2);
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     AttributeSpec{
         .name = "reduction",
         .kind = AttributeKind::kEnum,
@@ -8394,7 +8394,7 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 constexpr std::array<DataType, 3> kTypes0 = {
     // T
     DataType::kFloat,
@@ -8404,7 +8404,7 @@ constexpr std::array<DataType, 3> kTypes0 = {
     DataType::kFloat,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 constexpr std::array<DataType, 3> kTypes1 = {
     // T
     DataType::kDouble,
@@ -8414,7 +8414,7 @@ constexpr std::array<DataType, 3> kTypes1 = {
     DataType::kDouble,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 constexpr std::array<DataType, 3> kTypes2 = {
     // T
     DataType::kMLFloat16,
@@ -8424,7 +8424,7 @@ constexpr std::array<DataType, 3> kTypes2 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 constexpr std::array<DataType, 3> kTypes3 = {
     // T
     DataType::kBFloat16,
@@ -8434,7 +8434,7 @@ constexpr std::array<DataType, 3> kTypes3 = {
     DataType::kBFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 constexpr std::array<DataType, 3> kTypes4 = {
     // T
     DataType::kFloat,
@@ -8444,7 +8444,7 @@ constexpr std::array<DataType, 3> kTypes4 = {
     DataType::kMLFloat16,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 constexpr std::array<DataType, 3> kTypes5 = {
     // T
     DataType::kFloat,
@@ -8457,33 +8457,11 @@ constexpr std::array<DataType, 3> kTypes5 = {
 }  // namespace
 
 constinit const std::array<Row, 12> kRows = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCpu,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCpu,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 24,
-    },
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
-    Row{
-        .op = &kSchema,
-        .name = "float_int64",
-        .types = kTypes0,
-        .backend = Backend::kCuda,
-        .repeatable = Repeatable::kAlways,
-        .run = &RunCuda,
-        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 24,
-    },
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8493,8 +8471,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
     Row{
         .op = &kSchema,
-        .name = "double_int64",
-        .types = kTypes1,
+        .name = "float_int64",
+        .types = kTypes0,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8504,8 +8482,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8515,8 +8493,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
     Row{
         .op = &kSchema,
-        .name = "half_int64",
-        .types = kTypes2,
+        .name = "double_int64",
+        .types = kTypes1,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8526,8 +8504,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8537,8 +8515,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16_int64",
-        .types = kTypes3,
+        .name = "half_int64",
+        .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8548,8 +8526,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "bf16_int64",
+        .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8559,8 +8537,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int64_half",
-        .types = kTypes4,
+        .name = "bf16_int64",
+        .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
@@ -8570,8 +8548,8 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
     Row{
         .op = &kSchema,
-        .name = "float_int32",
-        .types = kTypes5,
+        .name = "float_int64_half",
+        .types = kTypes4,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
@@ -8581,19 +8559,41 @@ constinit const std::array<Row, 12> kRows = {
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
     Row{
         .op = &kSchema,
+        .name = "float_int64_half",
+        .types = kTypes4,
+        .backend = Backend::kCuda,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCuda,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 29,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    Row{
+        .op = &kSchema,
+        .name = "float_int32",
+        .types = kTypes5,
+        .backend = Backend::kCpu,
+        .repeatable = Repeatable::kAlways,
+        .run = &RunCpu,
+        .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
+        .line_offset = 30,
+    },
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
+    Row{
+        .op = &kSchema,
         .name = "float_int32",
         .types = kTypes5,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
         .entry_line = &softmax_cross_entropy_loss_internal_grad_stub::kEntryLine,
-        .line_offset = 29,
+        .line_offset = 30,
     },
 };
 
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
     const Context& context,
@@ -8604,7 +8604,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float>(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
     const Context& context,
@@ -8615,7 +8615,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double>(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8626,7 +8626,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16>(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
     const Context& context,
@@ -8637,7 +8637,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16>(
       3, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
     const Context& context,
@@ -8648,7 +8648,7 @@ Status SoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16>(
       4, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 template <>
 Status SoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float>(
     const Context& context,

@@ -4993,7 +4993,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 32 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "classes",
@@ -5014,7 +5014,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 33 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes1 = {
     .reduction = ::gradsmith::LossReduction::sum,
 };
@@ -5041,7 +5041,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 34 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes2 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -5068,7 +5068,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 35 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes3 = {
     .reduction = ::gradsmith::LossReduction::none,
 };
@@ -5095,7 +5095,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 36 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes4 = {};
 const Case kCase4 = {
     .name = "pixels",
@@ -5116,7 +5116,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 37 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "one_class",
@@ -5137,7 +5137,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 38 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 39 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "strided",
@@ -5158,7 +5158,7 @@ const Case kCase6 = {
     .typed_attributes = &kAttributes6,
 };
 
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 39 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 40 of the entry
 const ::gradsmith::SoftmaxCrossEntropyLossInternalGradAttributes kAttributes7 = {};
 const Case kCase7 = {
     .name = "no_samples",
@@ -5199,17 +5199,17 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
-    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
-    {"double_int64", &Run<double, std::int64_t, double>},
+    {"float_int64", &Run<float, std::int64_t, float>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
-    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
+    {"double_int64", &Run<double, std::int64_t, double>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
-    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
+    {"half_int64", &Run<MLFloat16, std::int64_t, MLFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
-    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    {"bf16_int64", &Run<BFloat16, std::int64_t, BFloat16>},
     // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+    {"float_int64_half", &Run<float, std::int64_t, MLFloat16>},
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
     {"float_int32", &Run<float, std::int32_t, float>},
 };
 
@@ -5221,7 +5221,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+    // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
     {"reduction", "mean"},
 };
 

@@ -2594,27 +2594,25 @@ const reference::FormulaNode kNodes[] = {
     // 1
     {.operation = "input", .name = "up"},
     // 2
-    {.operation = "multiply", .arguments = {0, 1}},
-    // 3
     {.operation = "input", .name = "gate"},
+    // 3
+    {.operation = "sigmoid", .arguments = {2}},
     // 4
-    {.operation = "sigmoid", .arguments = {3}},
+    {.operation = "multiply", .arguments = {1, 3}},
     // 5
-    {.operation = "multiply", .arguments = {2, 4}},
+    {.operation = "negate", .arguments = {2}},
     // 6
-    {.operation = "negate", .arguments = {3}},
+    {.operation = "sigmoid", .arguments = {5}},
     // 7
-    {.operation = "sigmoid", .arguments = {6}},
+    {.operation = "multiply", .arguments = {4, 6}},
     // 8
-    {.operation = "multiply", .arguments = {5, 7}},
+    {.operation = "multiply", .arguments = {0, 7}},
     // 9
-    {.operation = "multiply", .arguments = {0, 4}},
-    // 10
-    {.operation = "multiply", .arguments = {1, 4}},
+    {.operation = "multiply", .arguments = {0, 3}},
 };
 const std::size_t kDomain[] = {
     // multiply
-    10,
+    4,
 };
 const reference::FormulaOracle kOracle({
     .nodes = kNodes,
@@ -2634,6 +2632,10 @@ const reference::FormulaNode kSeamNodes[] = {
     // 2
     {.operation = "number", .number = 0.0},
     // 3
+    {.operation = "input", .name = "up"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
+    // 5
     {.operation = "input", .name = "dY"},
 };
 const Seam kSeams[] = {
@@ -2645,7 +2647,7 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 2},
+                {.tensor = "dGate", .node = 4},
                 {.tensor = "dUp", .node = 2},
             },
     },
@@ -2657,8 +2659,8 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 2},
-                {.tensor = "dUp", .node = 3},
+                {.tensor = "dGate", .node = 4},
+                {.tensor = "dUp", .node = 5},
             },
     },
 };

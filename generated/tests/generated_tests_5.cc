@@ -3686,15 +3686,15 @@ const reference::FormulaNode kNodes[] = {
     // 3
     {.operation = "input", .name = "up"},
     // 4
-    {.operation = "multiply", .arguments = {2, 3}},
-    // 5
     {.operation = "pdf", .arguments = {0}},
+    // 5
+    {.operation = "mul0", .arguments = {4, 0}},
     // 6
-    {.operation = "mul0", .arguments = {5, 0}},
+    {.operation = "add", .arguments = {1, 5}},
     // 7
-    {.operation = "add", .arguments = {1, 6}},
+    {.operation = "multiply", .arguments = {3, 6}},
     // 8
-    {.operation = "multiply", .arguments = {4, 7}},
+    {.operation = "multiply", .arguments = {2, 7}},
     // 9
     {.operation = "mul0", .arguments = {1, 0}},
     // 10
@@ -3726,13 +3726,15 @@ const reference::FormulaNode kSeamNodes[] = {
     // 2
     {.operation = "number", .number = 0.0},
     // 3
-    {.operation = "input", .name = "dY"},
-    // 4
     {.operation = "input", .name = "up"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
     // 5
-    {.operation = "multiply", .arguments = {3, 4}},
+    {.operation = "input", .name = "dY"},
     // 6
-    {.operation = "multiply", .arguments = {3, 0}},
+    {.operation = "multiply", .arguments = {5, 3}},
+    // 7
+    {.operation = "multiply", .arguments = {5, 0}},
 };
 const Seam kSeams[] = {
     {
@@ -3743,7 +3745,7 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 2},
+                {.tensor = "dGate", .node = 4},
                 {.tensor = "dUp", .node = 2},
             },
     },
@@ -3755,8 +3757,8 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 5},
-                {.tensor = "dUp", .node = 6},
+                {.tensor = "dGate", .node = 6},
+                {.tensor = "dUp", .node = 7},
             },
     },
 };

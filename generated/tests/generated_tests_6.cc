@@ -2750,9 +2750,9 @@ const reference::FormulaNode kNodes[] = {
     // 9
     {.operation = "input", .name = "up"},
     // 10
-    {.operation = "multiply", .arguments = {8, 9}},
+    {.operation = "multiply", .arguments = {9, 7}},
     // 11
-    {.operation = "multiply", .arguments = {10, 7}},
+    {.operation = "multiply", .arguments = {8, 10}},
     // 12
     {.operation = "mul0", .arguments = {1, 0}},
     // 13
@@ -2784,13 +2784,15 @@ const reference::FormulaNode kSeamNodes[] = {
     // 2
     {.operation = "number", .number = 0.0},
     // 3
-    {.operation = "input", .name = "dY"},
-    // 4
     {.operation = "input", .name = "up"},
+    // 4
+    {.operation = "multiply", .arguments = {2, 3}},
     // 5
-    {.operation = "multiply", .arguments = {3, 4}},
+    {.operation = "input", .name = "dY"},
     // 6
-    {.operation = "multiply", .arguments = {3, 0}},
+    {.operation = "multiply", .arguments = {5, 3}},
+    // 7
+    {.operation = "multiply", .arguments = {5, 0}},
 };
 const Seam kSeams[] = {
     {
@@ -2801,7 +2803,7 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 2},
+                {.tensor = "dGate", .node = 4},
                 {.tensor = "dUp", .node = 2},
             },
     },
@@ -2813,8 +2815,8 @@ const Seam kSeams[] = {
             },
         .gives =
             {
-                {.tensor = "dGate", .node = 5},
-                {.tensor = "dUp", .node = 6},
+                {.tensor = "dGate", .node = 6},
+                {.tensor = "dUp", .node = 7},
             },
     },
 };

@@ -12,6 +12,7 @@ from ..kernel_terms import Gradients
 from ..model import Backend, Op, Row, Tensor
 from ..shapes import Dim, DimKind
 from ..suggestions import did_you_mean, either, listing
+from ..vocabulary import NO_FORWARD
 from .kernels import header_of
 from .registry import SHAPES, TENSORS, Finding, Scope, op_rule, op_warning
 
@@ -251,6 +252,22 @@ def no_differences(op: Op, scope: Scope) -> Iterator[Finding]:
     place = forward.at("backends" if is_tested else "rows")
     note = Note(f"the {'backends' if is_tested else 'rows'} of '{forward.name}'", place)
     yield Finding(message, op.at("gradient_of"), (note,))
+
+
+@op_warning("G514", needs=("formulas", "gradient_of"))
+def unchecked_formulas(op: Op, scope: Scope) -> Iterator[Finding]:
+    """An operator with formulas is called like a gradient, and names no forward operator ('gradient_of'):
+    then the formulas are compared with nothing but themselves."""
+    name = op.name.removesuffix("Grad")
+    says_none = op.at("gradient_of") != op.span
+    if name in ("", op.name) or not op.formulas or op.gradient_of or says_none:
+        return
+    if name in scope.document.drafts_by_name:
+        hint = f"did you mean 'gradient_of: {name}'?"
+    else:
+        hint = f"add the operator '{name}' and 'gradient_of: {name}', or say 'gradient_of: {NO_FORWARD}'"
+    message = f"nothing compares the formulas of '{op.name}' with a forward operator's"
+    yield Finding(f"{message}; {hint}", op.at("name"))
 
 
 def _whole_types(row: Row) -> dict[str, DataType]:

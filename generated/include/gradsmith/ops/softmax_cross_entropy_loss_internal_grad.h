@@ -43,7 +43,7 @@ namespace gradsmith {
 struct SoftmaxCrossEntropyLossInternalGradAttributes {
   /// whether the losses are summed, and the sum divided by that of the weights of the labels that
   /// count; none leaves a loss for each sample
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 23 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 24 of the entry
   ::gradsmith::LossReduction reduction = ::gradsmith::LossReduction::mean;
 };
 
@@ -51,22 +51,22 @@ struct SoftmaxCrossEntropyLossInternalGradAttributes {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradInputs {
   /// [N if reduction == none, *D if reduction == none]: gradient arriving at the loss
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 13 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [N, C, *D]: what SoftmaxCrossEntropyLoss gave
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 14 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
   ::gradsmith::TensorView<const T_> log_prob = {};
   /// [N, *D]: the class of each sample; one that is no class, or ignore_index, is ignored
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 15 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
   ::gradsmith::TensorView<const Tind_> label = {};
   /// [C], optional: a factor for each class; 1 where it is absent
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 16 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> weight = {};
   /// [], optional: a label that is ignored
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 17 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
   ::gradsmith::TensorView<const ::std::int64_t> ignore_index = {};
   /// [N, C, *D], optional: what is added to the gradient
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 18 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 19 of the entry
   ::gradsmith::TensorView<const T1_> bias = {};
 };
 
@@ -75,32 +75,32 @@ struct SoftmaxCrossEntropyLossInternalGradInputs {
 template <typename T_, typename Tind_, typename T1_>
 struct SoftmaxCrossEntropyLossInternalGradOutputs {
   /// [N, C, *D]: gradient for the logits
-  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 20 of the entry
+  // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 21 of the entry
   ::gradsmith::TensorView<T1_> dX = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SoftmaxCrossEntropyLossInternalGrad.
 template <typename T_, typename Tind_, typename T1_>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad = false;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 25 of the entry
-template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float> = true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 26 of the entry
 template <>
-inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double> = true;
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, float> = true;
 // ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 27 of the entry
+template <>
+inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<double, std::int64_t, double> = true;
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<MLFloat16, std::int64_t, MLFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 28 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<BFloat16, std::int64_t, BFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 29 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int64_t, MLFloat16> =
     true;
-// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 30 of the entry
+// ops.yaml: SoftmaxCrossEntropyLossInternalGrad, line 31 of the entry
 template <>
 inline constexpr bool kHasSoftmaxCrossEntropyLossInternalGrad<float, std::int32_t, float> = true;
 
