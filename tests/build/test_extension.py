@@ -51,6 +51,7 @@ def block(page: str, start: str, language: str = "yaml") -> str:
 
 ADDING = "docs/adding-operators.md"
 NEW_OP = block(ADDING, "  - name: DepthwiseConvGrad\n")
+CUBE = block("README.md", "  - name: Cube\n")
 NEW_ROW = block("CONTRIBUTING.md", "    rows:\n").partition("\n")[2]
 TO_BUILD, TO_RUN = block(ADDING, "cmake -S . -B build/rows ", "sh").replace("build/rows", str(BUILD)).splitlines()
 OF_PYTHON = ("docs", "names", "problem_lines", "table")
@@ -89,12 +90,13 @@ def kernel_of_the_cpu(header: str) -> str:
 
 
 def add_what_the_pages_tell(copy: Path) -> None:
-    """A row, an entry, and a kernel for the CPU alone."""
+    """A row, entries, some of them with a wrong factor as well, and a kernel for the CPU alone."""
     schema = copy / "ops.yaml"
     last_row = re.search(r"^    rows: &batch_norm_rows\n(?:      .*\n)*", schema.read_text(), re.MULTILINE)
     assert last_row is not None
     replace_once(schema, last_row[0], last_row[0] + NEW_ROW)
-    schema.write_text(f"{schema.read_text()}\n{NEW_OP}")
+    wrong = CUBE.replace("3 * X * X", "2 * X * X").replace("Cube", "WrongCube")
+    schema.write_text("\n".join([schema.read_text(), NEW_OP, CUBE, wrong]))
     header = copy / "runtime/batch_norm/kernels.h"
     end = "}  // namespace gradsmith::batch_norm\n"
     replace_once(header, end, f"{kernel_of_the_cpu(header.read_text())}\n{end}")
@@ -126,10 +128,15 @@ def test_rows_are_tested_alone(tree: Path) -> None:
     assert re.search(r"^\[  PASSED  \] [1-9]\d{2,} tests\.$", told, re.MULTILINE), told
 
 
-@pytest.mark.parametrize("name", ["BatchNormalization*half_double_stats_cpu*", "DepthwiseConvGrad*"])
+@pytest.mark.parametrize("name", ["BatchNormalization*half_double_stats_cpu*", "DepthwiseConvGrad*", "Cube*"])
 def test_new_tests_are_there_and_pass(tree: Path, name: str) -> None:
     told = in_the_copy(f"{BUILD}/tests/gradsmith_generated_tests --backend=cpu '--gtest_filter={name}'")
     assert re.search(r"^\[  PASSED  \] [1-9]\d* tests?\.$", told, re.MULTILINE), told
+
+
+def test_a_wrong_factor_is_noticed(tree: Path) -> None:
+    told = in_the_copy(f"! {BUILD}/tests/gradsmith_generated_tests --backend=cpu '--gtest_filter=WrongCube*'")
+    assert set(re.findall(r"^\[  FAILED  \] (\w+\.\w+)/", told, re.MULTILINE)) == {"WrongCubeGrad.Gradient"}
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def test_every_block_is_tested_here() -> None:
     tested = {
         "cpp": ["int main()", "registry.Explain", "CheckDevice"],
         "text": ["dW:", "error[G014]"],
-        "yaml": ["CubeGrad", "DepthwiseConvGrad"],
+        "yaml": ["CubeGrad", "DepthwiseConvGrad"],  # tests/build/test_extension.py as well
         # The last two: tests/build/test_extension.py, tests/package/test_wheel.py.
         "sh": ["./run demo", "cmake --install", "pkg-config", "build/rows", "pip install ."],
         "cmake": ["find_package"],
