@@ -3749,7 +3749,6 @@ const Seam kSeams[] = {
         .gives =
             {
                 {.tensor = "dA", .node = 3},
-                {.tensor = "dB", .node = 3},
             },
     },
 };

@@ -2450,7 +2450,6 @@ const Seam kSeams[] = {
         .gives =
             {
                 {.tensor = "dA", .node = 3},
-                {.tensor = "dB", .node = 3},
             },
     },
 };

@@ -2877,7 +2877,6 @@ const Seam kSeams[] = {
         .gives =
             {
                 {.tensor = "dA", .node = 3},
-                {.tensor = "dB", .node = 3},
             },
     },
 };
