@@ -86,10 +86,10 @@ GRADSMITH_FUNCTOR A Max(A a, A b) {
   return std::isnan(a) || a > b ? a : b;
 }
 
-/// a * b, and 0 where a is 0, whatever b is.
+/// a * b, and 0 where a is 0, whatever b is. A product comes last, which a sum is fused with.
 template <typename A>
 GRADSMITH_FUNCTOR A Mul0(A a, A b) {
-  return a == A{0} ? A{0} : a * b;
+  return a * (a == A{0} ? A{0} : b);
 }
 
 namespace internal {
