@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from .diagnostics import Diagnostic
 from .faults import fault
+from .spans import Span
 from .suggestions import did_you_mean
-
 
 @fault("G801")
 def syntax(problem: str) -> str:
     """A formula does not read as an expression."""
     return problem
+
+
+def cut_off(span: Span, name: str, whole: str) -> Diagnostic:
+    """Where YAML ends a formula at a comma."""
+    return syntax(span, f"a comma ends a formula within {{ }} that is not quoted; write '{name}: \"{whole}\"'")
 
 
 @fault("G802")

@@ -240,8 +240,7 @@ class _Parser:
         while self._take(","):
             arguments.append(self._or())
         self._depth -= 1
-        hint = "; within { } a comma ends what is not quoted" if self._next.kind == "end" else ""
-        self._expect(")", f"or ',' in '{name.text}(...)'{hint}")
+        self._expect(")", f"or ',' in '{name.text}(...)'")
         if name.text == COUNT:
             return Reduce(
                 COUNT, Number(1, name.start, name.end), _dims(name, arguments), name.start, name.end

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from . import faults, formula_parser, grammar, vocabulary
+from . import faults, formula_faults, formula_parser, grammar, vocabulary
 from .case_reader import CaseReader
 from .data_types import DataType
-from .entries import Entry, Nameless
+from .entries import Entries, Entry, Nameless
 from .formula_tree import Tree
 from .loader import Mapping, Node, Scalar, Sequence
 from .model import (
@@ -33,6 +33,31 @@ from .values import quick_text
 from .vocabulary import Keys
 
 Read = TypeVar("Read")
+
+
+def _cut_off(node: Mapping) -> Iterator[tuple[str, Scalar, list[str]]]:
+    """Formulas within { } that YAML ends at a comma between their brackets: their names and first parts, and
+    what YAML takes for names of nothing."""
+    first: tuple[str, Scalar] | None = None
+    rest: list[str] = []
+    open_brackets = 0
+    for key, value in zip(node.items[::2], node.items[1::2], strict=True):
+        if not (isinstance(key, Scalar) and isinstance(value, Scalar) and value.plain):
+            open_brackets = 0
+        elif first and open_brackets > 0 and not value.value.strip():
+            rest.append(key.value)
+            open_brackets += _open_brackets(key.value)
+            continue
+        else:
+            if first and rest:
+                yield (*first, rest)
+            first, rest, open_brackets = (key.value, value), [], _open_brackets(value.value)
+    if first and rest:
+        yield (*first, rest)
+
+
+def _open_brackets(text: str) -> int:
+    return text.count("(") - text.count(")")
 
 
 class PartReader(SymbolReader, TensorReader, CaseReader):
@@ -89,7 +114,7 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
         declared: dict[str, Symbol],
         attributes: tuple[Attribute, ...],
     ) -> tuple[Formula, ...]:
-        entries = self.entries(node, f"'formulas' of {owner}")
+        entries = self._expressions(node, f"'formulas' of {owner}")
         if type(node) is Mapping and not node.items:
             self.report(faults.nothing_there(node.span, owner, "formula"))
         dims = frozenset().union(*[tensor.shape.symbols for tensor in tensors])
@@ -119,7 +144,7 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
         parse = partial(formula_parser.parse, dims=())
         found: dict[str, tuple[Formula, ...]] = {}
         for part in vocabulary.SEAM.all if self.fault_count == before else ():
-            values = self.entries(entries[part][1], f"'{part}' of a seam")
+            values = self._expressions(entries[part][1], f"'{part}' of a seam")
             if not values and self.fault_count == before:
                 noun = "input" if part == "at" else "output"
                 self.report(faults.nothing_there(entries[part][1].span, "a seam", noun))
@@ -133,6 +158,13 @@ class PartReader(SymbolReader, TensorReader, CaseReader):
     def operations(self, node: Node, owner: str) -> Formula | None:
         parse = formula_parser.parse_count
         return self._expression(node, f"'operations' of {owner}", parse, "operations", Nameless(node, {}))
+
+    def _expressions(self, node: Node, owner: str) -> Entries:
+        """A mapping's entries; none where a comma has ended one of them."""
+        cut_off = list(_cut_off(node)) if type(node) is Mapping else []
+        for name, value, rest in cut_off:
+            self.report(formula_faults.cut_off(value.span, name, ", ".join([value.value, *rest])))
+        return {} if cut_off else self.entries(node, owner)
 
     def _expression(
         self, node: Node, owner: str, parse: Callable[[str], Tree], name: str, origin: Entry

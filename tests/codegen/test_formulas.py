@@ -18,7 +18,7 @@ from gradsmith_codegen.formula_misfit import (
 from gradsmith_codegen.formula_steps import steps_of
 from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Reduce
 from gradsmith_codegen.model import Op
-from schemas import SCALE, edited, load
+from schemas import SCALE, edited, ids, load
 
 WITH_FORMULA = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: '%s'}"))
 ATTRIBUTES = "    attributes:\n      factor: {type: float, default: 1.0}\n"
@@ -135,10 +135,28 @@ def test_what_is_no_comparison_of_an_enum(formula: str, fault: str) -> None:
     assert found[0].startswith(fault)
 
 
-def test_a_formula_that_a_comma_ended_is_told_so() -> None:
-    unquoted = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: max(X, factor)}"))
-    _, diagnostics = load(unquoted)
-    assert diagnostics[0].message == "expected ')' or ',' in 'max(...)'; within { } a comma ends what is not quoted"
+@pytest.mark.parametrize("word", ["cdf", "where", "count", "variance"])
+def test_a_function_that_is_not_called_is_told_how(word: str) -> None:
+    _, diagnostics = load(WITH_FORMULA % f"factor * X * {word}")
+    assert [one.message for one in diagnostics] == [f"'{word}' is a function, and no value; write '{word}(...)'"]
+    own = WITH_FORMULA.replace("factor: {", "cdf: {")
+    assert ids(own % "cdf * X") == []
+
+
+@pytest.mark.parametrize(
+    ("formulas", "whole"),
+    [
+        ("Y: max(X, factor)", "max(X, factor)"),
+        ("Y: 'where(X < factor, 0, 0)', z: where(X < 0, 0, 0)", "where(X < 0, 0, 0)"),
+        ("z: min(max(X, 0), 1) * X, Y: z", "min(max(X, 0), 1) * X"),
+        ("Y: X * factor}\n    seams: [{at: {X: max(0, 1)}, gives: {Y: X}}]\n    repeatable: {cpu: always", "max(0, 1)"),
+    ],
+)
+def test_a_formula_that_a_comma_ended_is_told_so(formulas: str, whole: str) -> None:
+    _, diagnostics = load(edited(SCALE, ("kernel: scale::Scale", f"formulas: {{{formulas}}}")))
+    name = formulas[formulas.index(whole) - 3]
+    told = f"a comma ends a formula within {{ }} that is not quoted; write '{name}: \"{whole}\"'"
+    assert [one.message for one in diagnostics] == [told]
 
 
 def test_a_map_may_lack_inputs() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from ..data_types import DataType
 from ..diagnostics import Note
@@ -12,6 +12,7 @@ from ..formula_misfit import Misfit
 from ..formula_splits import unfolded
 from ..formula_steps import steps_of
 from ..formula_tree import (
+    CALLED,
     CONSTANTS,
     COUNT,
     FUNCTIONS,
@@ -95,22 +96,20 @@ def unknown_name(op: Op, scope: Scope) -> Iterator[Finding]:
         for name in names(formula.tree):
             if name.name in known or name.name in CONSTANTS or name.name in outputs:
                 continue
-            is_later = name.name in later
-            hint = (
-                "; its formula must come before this one"
-                if is_later
-                else _value_hint(op, name) or instead(name.name, [*sorted(known), *CONSTANTS])
-            )
-            what = "is not known yet" if is_later else "is no input, attribute or formula"
-            yield Finding(f"'{name.name}' {what}{hint}", formula.place(name))
+            message = f"'{name.name}' {_why_unknown(op, name.name, known, later)}"
+            yield Finding(message, formula.place(name))
         if formula.name not in outputs:
             known.add(formula.name)
 
 
-def _value_hint(op: Op, name: Name) -> str:
-    """Where an enum has a value of the name, how that is written."""
-    enum = next((one.name for one in op.attributes if name.name in one.choices), "")
-    return f"; a value of '{enum}' is compared with it: '{enum} == {name.name}'" if enum else ""
+def _why_unknown(op: Op, name: str, known: Set[str], later: Set[str]) -> str:
+    if name in later:
+        return "is not known yet; its formula must come before this one"
+    enum = next((one.name for one in op.attributes if name in one.choices), "")
+    if not enum and name in CALLED:
+        return f"is a function, and no value; write '{name}(...)'"
+    hint = f"; a value of '{enum}' is compared with it: '{enum} == {name}'" if enum else ""
+    return f"is no input, attribute or formula{hint or instead(name, [*sorted(known), *CONSTANTS])}"
 
 
 @op_rule("G806", needs=("formulas", "outputs"))
