@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     )
     schema_position(parser)
     schema_options(parser, ("text", "json"), "how it is shown")
+    parser.set_defaults(library=None)
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -54,6 +56,8 @@ def _explain(options: argparse.Namespace) -> int:
     from .library import Library
     from .plan import make_plan
 
+    is_of_a_known_library = options.library is not None or _is_gradsmiths(options.schema)
+    options.library = options.library or "gradsmith"
     schema = load(options)
     if not schema:
         return FAILED
@@ -65,8 +69,15 @@ def _explain(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps(found.data(), indent=2))
     else:
-        print("\n".join(words_of(found)))
+        header = found.header if is_of_a_known_library else f"LIBRARY/{found.header.partition('/')[2]}"
+        print("\n".join(words_of(replace(found, header=header))))
     return OK
+
+
+def _is_gradsmiths(schema: Path) -> bool:
+    """Whether it is the schema of the very library that the generator came with."""
+    own = Path(__file__).resolve().parents[2] / "ops.yaml"
+    return own.exists() and schema.exists() and own.samefile(schema)
 
 
 def _find(options: argparse.Namespace, plan: Plan) -> OpPlan:
@@ -109,7 +120,7 @@ def words_of(of: Explanation) -> Iterator[str]:
     relation = [f"the gradient of {of.gradient_of}"] if of.gradient_of else []
     relation += [f"its gradient is {', '.join(of.gradients)}"] if of.gradients else []
     version = f"{of.declared_at}; {of.domain}, since version {of.since_version}"
-    yield from _indented([version, f"#include <{of.header}>", *relation])
+    yield from _indented([version, _include(of.header), *relation])
     yield from _section("Versions", [f"{one.version}: {one.change}" for one in of.history])
     yield from _section("Formulas", [f"{name} = {text}" for name, text in of.formulas.items()])
     yield from _section("Seams", map(_seam, of.seams))
@@ -128,7 +139,15 @@ def words_of(of: Explanation) -> Iterator[str]:
     )
     yield from _section("NaN and zeros", [*of.notes, *(f"{one.what} ({one.test})" for one in of.remarks)])
     if of.special_values:
-        yield from _section("Special values, in double", map(_equations, of.special_values.points))
+        given = ["Special values, in double", *(["attributes at their defaults"] if of.attributes else [])]
+        given += [f"{' and '.join(of.special_values.ones)} being 1"] if of.special_values.ones else []
+        yield from _section(", ".join(given), map(_equations, of.special_values.points))
+
+
+def _include(header: str) -> str:
+    if not header.startswith("LIBRARY/"):
+        return f"#include <{header}>"
+    return f"#include <{header}>, LIBRARY being gradsmith or a library of one's own, as '--library' says"
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from .faults import fault
 from .spans import Span
 from .suggestions import did_you_mean
 
+
 @fault("G801")
 def syntax(problem: str) -> str:
     """A formula does not read as an expression."""
@@ -17,7 +18,9 @@ def syntax(problem: str) -> str:
 
 def cut_off(span: Span, name: str, whole: str) -> Diagnostic:
     """Where YAML ends a formula at a comma."""
-    return syntax(span, f"a comma ends a formula within {{ }} that is not quoted; write '{name}: \"{whole}\"'")
+    return syntax(
+        span, f"a comma ends a formula within {{ }} that is not quoted; write '{name}: \"{whole}\"'"
+    )
 
 
 @fault("G802")

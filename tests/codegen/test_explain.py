@@ -13,6 +13,7 @@ import formula_language
 import pytest
 from gradsmith_codegen import formula_latex, special_values
 from gradsmith_codegen.cli import main
+from gradsmith_codegen.explain_verb import words_of
 from gradsmith_codegen.explanation import Explanation, bytes_of, explanation
 from gradsmith_codegen.formula_parser import parse
 from gradsmith_codegen.model import Op, Schema
@@ -59,7 +60,7 @@ def test_words(explain: Explain) -> None:
     assert out.splitlines() == [
         "Scale: Y is X times factor.",
         "  my.yaml:5; com.example, since version 1",
-        "  #include <gradsmith/ops/scale.h>",
+        "  #include <LIBRARY/ops/scale.h>, LIBRARY being gradsmith or a library of one's own, as '--library' says",
         "",
         "Inputs",
         "  X: T [N, *D]",
@@ -83,6 +84,30 @@ def test_words(explain: Explain) -> None:
         "Two calls give the same bits",
         "  cpu: where the context is deterministic",
     ]
+
+
+@pytest.mark.parametrize("library", ["gradsmith", "mylib"])
+def test_the_include_is_the_librarys(explain: Explain, library: str, tmp_path: Path) -> None:
+    of_formulas = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X * factor}"))
+    (tmp_path / "my.yaml").write_text(of_formulas, encoding="utf-8")
+    assert explain("Scale", "--library", library)[1].splitlines()[2] == f"  #include <{library}/ops/scale.h>"
+
+
+def test_the_include_of_an_operator_that_comes_along(ops_yaml: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "GeluGrad", str(ops_yaml)]) == 0
+    assert "\n  #include <gradsmith/ops/gelu_grad.h>\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("Gelu", "Special values, in double"),
+        ("GeluGrad", "Special values, in double, dY being 1"),
+        ("EluGrad", "Special values, in double, attributes at their defaults, dY being 1"),
+    ],
+)
+def test_special_values_say_what_else_is_given(plan: Plan, name: str, title: str) -> None:
+    assert title in list(words_of(of(plan, name)))
 
 
 def test_json(explain: Explain) -> None:
