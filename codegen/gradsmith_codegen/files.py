@@ -98,7 +98,8 @@ def write_list(path: Path, paths: Iterable[Path]) -> None:
 
 def rewrite(path: Path, text: str) -> None:
     """Gives a text file of an author's another text; a byte order mark stays."""
-    mark = codecs.BOM_UTF8 if path.read_bytes().startswith(codecs.BOM_UTF8) else b""
+    old = path.read_bytes() if path.exists() else b""
+    mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
     path.write_bytes(mark + text.encode("utf-8"))
 
 

@@ -179,7 +179,8 @@ def _add_new_op(commands: argparse._SubParsersAction[Any]) -> None:
         default=[],
         type=_attribute,
         metavar="NAME=DEFAULT",
-        help="a name in the formulas that is an attribute and no input; may be repeated",
+        help="a name in the formulas that is an attribute and no input, and its default: 0.5 and 0.0 make it "
+        "a float, 0 an int, true a bool; may be repeated",
     )
     parser.add_argument("--doc", default="", metavar="TEXT", help="what it computes, in a line")
     parser.add_argument("--write", action="store_true", help="add the entry to the schema and print no entry")
@@ -207,6 +208,7 @@ def _attribute(text: str) -> tuple[str, str]:
 def _new_op(options: argparse.Namespace) -> int:
     from .files import rewrite
     from .loader import read_source
+    from .new_file import NewSchemaText, lacks_operators
     from .new_op import SchemaText, Wish
     from .reader import load_source
 
@@ -218,10 +220,15 @@ def _new_op(options: argparse.Namespace) -> int:
     schema = None
     if not diagnostics:
         schema, diagnostics = load_source(source, headers=headers)
-    if schema is None:
+    is_new = options.write and not options.schema.exists()
+    text: SchemaText | NewSchemaText
+    if is_new or lacks_operators(source, diagnostics):
+        text = NewSchemaText(source, schema)
+    elif schema is None:
         show(diagnostics, source, options)
         return FAILED
-    text = SchemaText(source, schema)
+    else:
+        text = SchemaText(source, schema)
     entry = text.entry(wish)
     new_source, line = text.with_entry(entry)
     new_schema, diagnostics = load_source(new_source, headers=headers)
@@ -231,6 +238,8 @@ def _new_op(options: argparse.Namespace) -> int:
         raise Refused(
             f"{where}: '{options.name}' was not added: from line {line} on its entry would have these faults"
         )
+    warnings = [one for one in diagnostics if one.span and one.span.line >= line and not one.source]
+    show(warnings, new_source, options)
     if options.write:
         rewrite(options.schema, new_source.text)
         print(f"{printable(str(options.schema))}:{line}: '{options.name}' was added")

@@ -511,6 +511,76 @@ def test_a_list_in_brackets_is_not_added_to(new_op: NewOp, schema: Path) -> None
     assert told.err == f"gradsmith-codegen: {schema}:1: 'ops' must be a list with a '- ' before each operator\n"
 
 
+# -- The first operator ---
+
+HEAD = "schema_version: 1\ndomain: com.example\nsince_version: 1\n"
+CUBE = ("Cube", "--formula", "Y: X * X * X", "--write")
+CUBE_GRAD = ("CubeGrad", "--formula", "dX: 3 * X * X * dY", "--write")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, f"{HEAD}ops:\n"),
+        ("", f"{HEAD}ops:\n"),
+        ("# mine", f"# mine\n{HEAD}ops:\n"),
+        (f"{HEAD}ops: []", f"{HEAD}ops:\n"),
+        (f"{HEAD}ops:\n", f"{HEAD}ops:\n"),
+        (HEAD, f"{HEAD}ops:\n"),
+        ("ops: []  # none yet\n", f"{HEAD}ops:  # none yet\n"),
+        ("# mine\nops: ~\ndomain: com.me\n", "# mine\nschema_version: 1\nsince_version: 1\nops:\n"),
+    ],
+)
+def test_the_first_operator_of_a_schema(new_op: NewOp, schema: Path, before: str | None, after: str) -> None:
+    schema.unlink()
+    if before is not None:
+        schema.write_text(before, encoding="utf-8")
+    line = after.count("\n") + 1
+    assert new_op(*CUBE) == Told(0, f"{schema}:{line}: 'Cube' was added\n", "")
+    text = schema.read_text(encoding="utf-8")
+    assert text.startswith(f"{after}  - name: Cube\n    doc: Y = X * X * X.\n")
+    assert text.endswith("domain: com.me\n") == ("com.me" in (before or ""))
+    told = new_op(*CUBE_GRAD)
+    assert (told.status, told.err) == (0, "")
+    assert "    gradient_of: Cube\n" in schema.read_text(encoding="utf-8")
+    assert main(["check", str(schema)]) == 0
+
+
+def test_ends_of_lines_stay(new_op: NewOp, schema: Path) -> None:
+    schema.write_bytes(b"ops: []\r\n")
+    assert new_op(*CUBE).status == 0
+    assert schema.read_bytes().count(b"\n") == schema.read_bytes().count(b"\r\n") > 10
+
+
+def test_the_first_operator_beside_included_ones(new_op: NewOp, schema: Path, tmp_path: Path) -> None:
+    schema.unlink()
+    assert new_op(*CUBE).status == 0
+    schema.rename(tmp_path / "other.yaml")
+    schema.write_text(f"{HEAD}include: [other.yaml]\n", encoding="utf-8")
+    told = new_op(*CUBE_GRAD)
+    assert (told.status, told.err) == (0, "")
+    assert "    gradient_of: Cube\n" in schema.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", ["- a\n", "ops: [\n", "{ops: []}\n", "ops: {}\n"])
+def test_what_is_no_beginning_of_a_schema_stays(new_op: NewOp, schema: Path, text: str) -> None:
+    schema.write_text(text, encoding="utf-8")
+    told = new_op(*CUBE)
+    assert (told.status, told.out) == (1, "")
+    assert schema.read_text(encoding="utf-8") == text
+
+
+def test_there_is_nothing_to_copy_in_a_new_schema(new_op: NewOp, schema: Path) -> None:
+    schema.write_text("", encoding="utf-8")
+    told = new_op("Cube", "--like", "Scale", "--write")
+    assert told == Told(1, "", f"gradsmith-codegen: {schema}: there is no operator 'Scale', nor any to copy\n")
+
+
+def test_a_gradient_without_its_forward_is_warned_of(new_op: NewOp) -> None:
+    told = new_op(*CUBE_GRAD)
+    assert (told.status, "warning[G514]" in told.err) == (0, True)
+
+
 # -- Spelling ---
 
 
