@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -85,23 +86,73 @@ def test_an_operator_to_try_is_looked_up_before_anything_is_built(
     assert "no operator 'LeakyReluGra'; did you mean 'LeakyReluGrad'?" in capsys.readouterr().err
 
 
-def test_only_the_operators_to_try_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+OF_TWO_TESTS = """<testsuites><testsuite>
+<testcase name="Exact/float_cpu_a" classname="Relu" status="run"/>
+<testcase name="Exact/float_cpu_b" classname="Relu" status="run"><failure/></testcase>
+<testcase name="Exact/float_cpu_c" classname="Abs" status="notrun"/>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(
+    ("architecture", "nvcc", "more", "folder"),
+    [
+        ("90-real", "nvcc", [], "default"),
+        (None, "nvcc", [], "try"),
+        (None, None, [], "default"),
+        (None, "nvcc", ["--cuda"], "default"),
+    ],
+)
+def test_only_the_operators_to_try_are_tested(
+    architecture: str | None,
+    nvcc: str | None,
+    more: list[str],
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """On the CPU alone where there is no GPU, though a compiler for one."""
     verbs = module()
     built: list[str] = []
     ran: list[str] = []
 
+    def configured(python: Path, preset: str, options: Sequence[str] = ()) -> None:
+        built.extend([preset, *options])
+
     def status(command: list[str]) -> int:
         ran.extend(command)
+        (tmp_path / folder / "tried.xml").write_text(OF_TWO_TESTS, encoding="utf-8")
         return 7
 
+    (tmp_path / folder).mkdir()
+    monkeypatch.setattr(verbs, "BUILD", tmp_path)
     monkeypatch.setattr(verbs, "need_system_packages", lambda packages: None)
     monkeypatch.setattr(verbs, "python_with", lambda *requirements, **options: Path(sys.executable))
-    monkeypatch.setattr(verbs, "configure_preset", lambda python, preset: built.append(preset))
-    monkeypatch.setattr(verbs, "build", lambda folder, target: built.append(target))
+    monkeypatch.setattr(verbs, "gpu_architecture", lambda: architecture)
+    monkeypatch.setattr(verbs, "find_nvcc", lambda: nvcc)
+    monkeypatch.setattr(verbs, "configure_preset", configured)
+    monkeypatch.setattr(verbs, "build", lambda place, target: built.extend([place.name, target]))
     monkeypatch.setattr(verbs, "status", status)
-    assert verbs.main(["try", "Relu", "ReluGrad"]) == 7  # is the program's
-    assert built == ["default", "gradsmith_generated_tests"]
+    assert verbs.main(["try", *more, "Relu", "ReluGrad"]) == 7  # is the program's
+    of_cpu = ["-B", str(tmp_path / "try"), "-DGRADSMITH_CUDA=OFF"] if folder == "try" else []
+    assert built == ["default", *of_cpu, folder, "gradsmith_generated_tests"]
     assert ran[-1] == "--gtest_filter=Relu.*:ReluGrad.*"
+    assert ("--backend=cpu" in ran) == (architecture is None)
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1] == "== 1 of 2 tests failed: Relu.Exact/float_cpu_b"
+    assert told[:-1] == [line for line in told if "no NVIDIA GPU" in line]
+    assert len(told) == 1 + (folder == "try")
+
+
+def test_of_many_failed_tests_some_are_named(tmp_path: Path) -> None:
+    case = '<testcase name="Exact/{}" classname="Relu" status="run"><failure/></testcase>'
+    report = tmp_path / "tried.xml"
+    report.write_text(f"<t>{''.join(case.format(number) for number in range(13))}</t>", encoding="utf-8")
+    told = module().failed_tests(report)
+    assert told.startswith("13 of 13 tests failed: Relu.Exact/0, ")
+    assert told.endswith(", Relu.Exact/9 and 3 more")
+    report.write_text("", encoding="utf-8")
+    assert module().failed_tests(report) == "the tests did not come to an end"
 
 
 @pytest.mark.parametrize("verb", ["regenerate", "format", "docs"])
