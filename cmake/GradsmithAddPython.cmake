@@ -52,7 +52,9 @@ macro(_gradsmith_need_nanobind library)
   endif()
   if(NOT nanobind_FOUND)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) with PYTHON needs nanobind, which '${Python_EXECUTABLE}' does not have. "
-                        "Install it ('${Python_EXECUTABLE}' -m pip install nanobind), ${_gradsmith_or}")
+                        "Install it ('${Python_EXECUTABLE}' -m pip install nanobind; where that refuses, in a virtual "
+                        "environment: python3 -m venv .venv && .venv/bin/pip install nanobind PyYAML Jinja2, of which CMake "
+                        "is told by -DPython3_EXECUTABLE=\$PWD/.venv/bin/python), ${_gradsmith_or}")
   endif()
 endmacro()
 

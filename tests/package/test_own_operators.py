@@ -214,7 +214,7 @@ def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Pa
         ),
         (
             "set(CMAKE_DISABLE_FIND_PACKAGE_nanobind ON)\ngradsmith_add_ops(mylib SCHEMA my_ops.yaml PYTHON)",
-            "-m pip install nanobind), name another interpreter with -DPython3_EXECUTABLE=<path>, or leave PYTHON out.",
+            ".venv/bin/python), name another interpreter with -DPython3_EXECUTABLE=<path>, or leave PYTHON out.",
         ),
         ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml NAMESPACE my-lib PYTHON)", "has the namespace 'my-lib'"),
         ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml NAMESPACE lambda PYTHON)", "which is a keyword of Python"),

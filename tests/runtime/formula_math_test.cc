@@ -40,9 +40,9 @@ Real WorstError(T (*function)(T), Real (*exact)(Real), Real far) {
 TEST(FormulaMath, NormalDistributionIsPreciseInItsTails) {
   constexpr Real kFarInFloat = 15;
   constexpr Real kFarInDouble = 39;
-  EXPECT_LE(WorstError<float>(&Precise::Cdf, &ExactCdf, kFarInFloat), 4);
+  EXPECT_LE(WorstError<float>(&Precise::Cdf, &ExactCdf, kFarInFloat), 3);
   EXPECT_LE(WorstError<float>(&Precise::Pdf, &ExactPdf, kFarInFloat), 2);
-  EXPECT_LE(WorstError<double>(&Precise::Cdf, &ExactCdf, kFarInDouble), 4);
+  EXPECT_LE(WorstError<double>(&Precise::Cdf, &ExactCdf, kFarInDouble), 3);
   EXPECT_LE(WorstError<double>(&Precise::Pdf, &ExactPdf, kFarInDouble), 2);
 }
 
