@@ -22,13 +22,11 @@ struct Baseline {
 };
 
 std::optional<Baseline>
-RunBaseline(const Subject& subject, const Case& problem, const std::string& seed, Report& report) {
+RunBaseline(const Subject& subject, const Case& problem, Arguments arguments, Report& report) {
   const std::optional<Kernel> kernel = MakeKernel(subject, problem.attributes, report);
   if (!kernel) {
     return std::nullopt;
   }
-  Arguments arguments =
-      MakeRandomArguments(subject, problem, AllPresent(subject.op().inputs), seed);
   const Context& context = ContextFor(*subject.row, kThreads);
   if (!RunPoisoned(
           subject, *kernel, context, arguments, AllPresent(subject.op().outputs),
@@ -39,11 +37,10 @@ RunBaseline(const Subject& subject, const Case& problem, const std::string& seed
   return Baseline{*kernel, std::move(arguments), std::move(bytes)};
 }
 
-/// Every choice of outputs that a call may ask for: one at least.
-std::vector<Present> OutputSubsets(const Subject& subject) {
-  std::vector<Present> subsets = PresentSubsets(subject.op().outputs);
-  std::erase(subsets, Present(subject.op().outputs.size(), false));
-  return subsets;
+std::optional<Baseline>
+RunBaseline(const Subject& subject, const Case& problem, const std::string& seed, Report& report) {
+  const Present all = AllPresent(subject.op().inputs);
+  return RunBaseline(subject, problem, MakeRandomArguments(subject, problem, all, seed), report);
 }
 
 /// Absent arguments at the end may also be left out.
@@ -201,7 +198,12 @@ void CheckRepeatNever(const Subject& subject, Baseline& baseline, Report& report
 
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed) {
   Report report;
-  std::optional<Baseline> baseline = RunBaseline(subject, problem, seed, report);
+  const Present inputs = AllPresent(subject.op().inputs);
+  std::optional<Baseline> baseline = RunBaseline(
+      subject, problem,
+      HasOneOrder(*subject.row) ? MakeRandomArguments(subject, problem, inputs, seed)
+                                : MakeExactArguments(subject, problem, inputs, seed),
+      report);
   if (!baseline) {
     return report;
   }

@@ -17,7 +17,8 @@ namespace gradsmith::support {
 /// a note, if they are among the oracle's InexactOutputs, and fail otherwise.
 Report CheckExact(const Subject& subject, const Case& problem, const std::string& seed);
 
-/// Real numbers, rounded to the row's types first: AllowedError against the oracle.
+/// Real numbers, rounded to the row's types first: AllowedError against the oracle. So is each
+/// subset of the outputs of a row that may add up in another order for it.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// CheckDefinition compares an operator that has a reference::Definition with it, on CheckRandom's
@@ -41,7 +42,8 @@ Report CheckAccumulate(const Subject& subject, const Case& problem, const std::s
 Report CheckGradient(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Each subset of the optional outputs has the bits of the full run, and what was not asked for is
-/// not touched.
+/// not touched. A row that may add up in another order for other outputs is run on CheckExact's
+/// integers, of which no order makes other bits.
 Report CheckOutputSubsets(const Subject& subject, const Case& problem, const std::string& seed);
 
 /// Outputs that may be written in place of an input get the same bits there.

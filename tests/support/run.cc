@@ -35,7 +35,17 @@ ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spe
   return std::nullopt;
 }
 
-Arguments MakeRandomArguments(
+std::vector<Present> OutputSubsets(const Subject& subject) {
+  std::vector<Present> subsets = PresentSubsets(subject.op().outputs);
+  std::erase(subsets, Present(subject.op().outputs.size(), false));
+  return subsets;
+}
+
+bool HasOneOrder(const Row& row) {
+  return row.backend == Backend::kCpu || row.repeatable == Repeatable::kAlways;
+}
+
+Arguments MakeExactArguments(
     const Subject& subject,
     const Case& problem,
     const Present& inputs,
@@ -43,10 +53,23 @@ Arguments MakeRandomArguments(
   reference::Random random(seed);
   const reference::Shapes shapes = InputShapes(problem, inputs);
   const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
-  const bool is_exact = subject.row->repeatable == Repeatable::kNever;
   const reference::Tensors data =
-      is_exact ? subject.oracle().MakeExactData(shapes, attributes, 0, random).value().inputs
-               : subject.oracle().MakeRandomData(shapes, attributes, random);
+      subject.oracle().MakeExactData(shapes, attributes, 0, random).value().inputs;
+  return {subject, problem, WithHeldShapes(subject.op(), shapes, data)};
+}
+
+Arguments MakeRandomArguments(
+    const Subject& subject,
+    const Case& problem,
+    const Present& inputs,
+    const std::string& seed) {
+  if (subject.row->repeatable == Repeatable::kNever) {
+    return MakeExactArguments(subject, problem, inputs, seed);
+  }
+  reference::Random random(seed);
+  const reference::Shapes shapes = InputShapes(problem, inputs);
+  const reference::Attributes attributes = OracleAttributes(*subject.tests, problem.attributes);
+  const reference::Tensors data = subject.oracle().MakeRandomData(shapes, attributes, random);
   return {subject, problem, WithHeldShapes(subject.op(), shapes, data)};
 }
 

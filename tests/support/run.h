@@ -42,8 +42,24 @@ inline bool IsBound(double bound) {
 std::optional<int>
 ListLength(const Subject& subject, const Case& problem, const AttributeSpec& spec);
 
+/// OutputSubsets returns every choice of outputs that a call may ask for: one at least.
+std::vector<Present> OutputSubsets(const Subject& subject);
+
+/// HasOneOrder returns whether a row adds up in the same order whichever outputs are asked for. On
+/// a GPU a row that is repeatable by policy may not, as docs/cuda.md says: dB of a convolution
+/// comes from the copy of dY that another gradient makes, where there is one.
+bool HasOneOrder(const Row& row);
+
+/// MakeExactArguments returns the case's arguments with integers, of which no order of evaluation
+/// makes other bits where sums alone are made of them.
+Arguments MakeExactArguments(
+    const Subject& subject,
+    const Case& problem,
+    const Present& inputs,
+    const std::string& seed);
+
 /// MakeRandomArguments returns the case's arguments with the oracle's random data; for a row that
-/// is never repeatable with exact data, of which no order of evaluation makes other bits.
+/// is never repeatable, MakeExactArguments.
 Arguments MakeRandomArguments(
     const Subject& subject,
     const Case& problem,

@@ -124,8 +124,12 @@ class MapPlan final : public internal::Plan {
 
 }  // namespace
 
-Result<std::unique_ptr<internal::Plan>>
-MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums) {
+Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
+    const MapPolicy& policy,
+    const KernelImage& image,
+    const OpTask& task,
+    const Target& target,
+    bool has_sums) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
   const internal::MapTraits traits = {
@@ -144,7 +148,7 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   map.in_vectors = InVectors(map, task);
   MapAccess access = AccessOf(map, task);
   if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
-    return MakeMapSumPlan(image, task, target.device, {map, sums});
+    return MakeMapSumPlan(policy, image, task, target.device, {map, sums});
   }
   Result<CUkernel> kernel = FindForType(image, NameOf(access, task), type);
   if (!kernel.ok() && access == MapAccess::kOddRows) {
@@ -157,11 +161,10 @@ MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, 
   }
   const std::int64_t vectors =
       access == MapAccess::kElements ? map.count : map.count / ElementsOfVector(type);
-  const int threads = MapPolicyOf(target.device).threads;
   const std::int64_t blocks =
-      std::max<std::int64_t>(internal::CeilDivide(vectors, std::int64_t{threads}), 1);
+      std::max<std::int64_t>(internal::CeilDivide(vectors, std::int64_t{policy.threads}), 1);
   const LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(blocks), .threads = static_cast<unsigned>(threads)};
+      .blocks_x = static_cast<unsigned>(blocks), .threads = static_cast<unsigned>(policy.threads)};
   return std::unique_ptr<internal::Plan>(std::make_unique<MapPlan>(map, access, *kernel, shape));
 }
 

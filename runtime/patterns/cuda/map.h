@@ -7,14 +7,20 @@
 #include "cuda/implementation.h"
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
+#include "patterns/cuda/map_policy.h"
 
 /// The pattern `map` (patterns/map.h) on CUDA. patterns/run_map.h runs operators by it.
 namespace gradsmith::cuda {
 
 /// MakeMapPlan returns the plan of a task whose kernels are in the image, by the operator's name.
-/// `has_sums` says whether outputs may be sums.
-Result<std::unique_ptr<internal::Plan>>
-MakeMapPlan(const KernelImage& image, const OpTask& task, const Target& target, bool has_sums);
+/// `policy` says how it is cut, MapPolicyOf the device where nothing else is asked; `has_sums`,
+/// whether outputs may be sums.
+Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
+    const MapPolicy& policy,
+    const KernelImage& image,
+    const OpTask& task,
+    const Target& target,
+    bool has_sums);
 
 }  // namespace gradsmith::cuda
 

@@ -41,8 +41,7 @@ std::int64_t PowerOfTwoUpTo(std::int64_t number, std::int64_t most) {
 }
 
 /// How threads and blocks share the terms from the launch's first on. `elements` are the vector's.
-void Share(const DeviceInfo& device, int elements, MapSumPass* pass) {
-  const MapPolicy& policy = MapPolicyOf(device);
+void Share(const MapPolicy& policy, const DeviceInfo& device, int elements, MapSumPass* pass) {
   const std::int64_t threads = policy.summing_threads;
   MapSumLaunch& launch = pass->launch;
   const internal::MapSumTask& sum = launch.sum;
@@ -88,12 +87,14 @@ struct MapSumKernels {
 class PassesOfSum {
  public:
   PassesOfSum(
+      const MapPolicy& policy,
       const OpTask& task,
       const DeviceInfo& device,
       const MapSumKernels& kernels,
       const internal::MapTask& map,
       const internal::MapSumTask& sum)
-      : task_(task),
+      : policy_(policy),
+        task_(task),
         device_(device),
         kernels_(kernels),
         map_(map),
@@ -144,7 +145,7 @@ class PassesOfSum {
       return 0;
     }
     const std::int64_t rows = elements_ / std::gcd(sum_.places, std::int64_t{elements_});
-    return HasNothingBetween() && sum_.terms / rows >= MapPolicyOf(device_).least_steps ? rows : 0;
+    return HasNothingBetween() && sum_.terms / rows >= policy_.least_steps ? rows : 0;
   }
 
   /// Whether vectors are whole wherever they begin, but of inputs that are broadcast along the
@@ -194,7 +195,7 @@ class PassesOfSum {
     pass.launch.summed = sum.output == internal::kNoMapSum ? 0 : 1U << sum.output;
     pass.launch.fixed = FixedInputs(sum, task_.inputs());
     pass.launch.first_term = first_term;
-    Share(device_, elements, &pass);
+    Share(policy_, device_, elements, &pass);
     pass.launch.queued = elements > 1 ? QueuedInputs(pass.launch) : 0;
     pass.launch.queue_length = std::popcount(pass.launch.queued);
     const int slots = (pass.launch.queue_length * kMapSumStages) + std::popcount(pass.launch.fixed);
@@ -229,24 +230,24 @@ class PassesOfSum {
       pass.launch.first_partial = partial;
       partial += pass.launch.pieces * pass.launch.sum.places;
     }
-    const MapPolicy& policy = MapPolicyOf(device_);
-    const std::int64_t lanes = PowerOfTwoUpTo(sum_.places, policy.place_lanes);
+    const std::int64_t lanes = PowerOfTwoUpTo(sum_.places, policy_.place_lanes);
     MapSumPass finish;
     finish.kernel = kernels_.finish;
     finish.launch.sum = sum_;
     finish.launch.sum.has_places_last = true;
-    finish.launch.sharers = static_cast<int>(policy.summing_threads / lanes);
+    finish.launch.sharers = static_cast<int>(policy_.summing_threads / lanes);
     finish.launch.pieces = static_cast<int>(partial / sum_.places);
     finish.has_partial = true;
     finish.shape = {
         .blocks_x = static_cast<unsigned>(CeilDivide(sum_.places, lanes)),
-        .threads = static_cast<unsigned>(policy.summing_threads)};
+        .threads = static_cast<unsigned>(policy_.summing_threads)};
     passes->push_back(finish);
     const DataType type = task_.lead().type;
     return static_cast<std::size_t>(partial) *
            (type == DataType::kDouble ? sizeof(double) : sizeof(float));
   }
 
+  const MapPolicy& policy_;
   const OpTask& task_;
   const DeviceInfo& device_;
   const MapSumKernels& kernels_;
@@ -280,13 +281,15 @@ class MapSumPlan final : public internal::Plan {
   std::size_t workspace_;
 };
 
-Result<MapSumKernels>
-FindKernels(const KernelImage& image, const OpTask& task, const DeviceInfo& device) {
+Result<MapSumKernels> FindKernels(
+    const MapPolicy& policy,
+    const KernelImage& image,
+    const OpTask& task,
+    const DeviceInfo& device) {
   const std::string suffix(KernelSuffix(task.lead().type));
   const std::string behind = std::string(task.op->name) + "_" + suffix;
   MapSumKernels kernels;
-  const int most_shared =
-      task.inputs() * kMapSumStages * kVectorBytes * MapPolicyOf(device).summing_threads;
+  const int most_shared = task.inputs() * kMapSumStages * kVectorBytes * policy.summing_threads;
   const auto find = [&](const KernelImage& in, const std::string& name, CUkernel* to) -> Status {
     const bool is_finish = to == &kernels.finish;
     const Result<CUkernel> kernel =
@@ -311,11 +314,12 @@ FindKernels(const KernelImage& image, const OpTask& task, const DeviceInfo& devi
 }  // namespace
 
 Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
+    const MapPolicy& policy,
     const KernelImage& image,
     const OpTask& task,
     const DeviceInfo& device,
     const MapWithSums& with_sums) {
-  const Result<MapSumKernels> kernels = FindKernels(image, task, device);
+  const Result<MapSumKernels> kernels = FindKernels(policy, image, task, device);
   if (!kernels.ok()) {
     return kernels.status();
   }
@@ -332,7 +336,7 @@ Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
   std::vector<MapSumPass> passes;
   std::size_t workspace = 0;
   for (const internal::MapSumTask& sum : sums) {
-    PassesOfSum of_sum(task, device, *kernels, map, sum);
+    PassesOfSum of_sum(policy, task, device, *kernels, map, sum);
     workspace = std::max(workspace, of_sum.AddTo(&passes));
   }
   return std::unique_ptr<internal::Plan>(

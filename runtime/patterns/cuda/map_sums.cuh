@@ -179,16 +179,12 @@ class ThreadTerms {
   Accumulator<T> scalars_[internal::kMaxMapScalars];
 };
 
+/// Stores the sum of a place, or adds it to what the output has there.
 template <typename T, typename A>
 __device__ __forceinline__ void
 StoreSum(const internal::MapSumTask& task, std::int64_t place, A sum) {
-  std::int64_t offset = 0;
-  for (int axis = task.place_rank - 1; axis >= 0; --axis) {
-    const Division division = Divide(place, task.map.dims[axis]);
-    offset += division.remainder * task.map.strides[task.tensor][axis];
-    place = division.quotient;
-  }
-  T* to = static_cast<T*>(task.map.tensors[task.tensor]) + offset;
+  T* const to = static_cast<T*>(task.map.tensors[task.tensor]) +
+                OffsetOf(task.map, task.tensor, task.place_rank, place);
   *to = Convert<T>((task.map.accumulate >> task.output & 1U) ? sum + Convert<A>(*to) : sum);
 }
 

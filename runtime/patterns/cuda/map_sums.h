@@ -8,6 +8,7 @@
 #include "cuda/kernel_image.h"
 #include "cuda/op_task.h"
 #include "gradsmith/status.h"
+#include "patterns/cuda/map_policy.h"
 #include "patterns/map_task.h"
 
 /// Maps of which outputs may be sums, for patterns/cuda/map.h.
@@ -22,6 +23,7 @@ struct MapWithSums {
 /// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is
 /// written; without sums, a plan with one pass.
 Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
+    const MapPolicy& policy,
     const KernelImage& image,
     const OpTask& task,
     const DeviceInfo& device,

@@ -120,7 +120,7 @@ class RowsPlan final : public internal::Plan {
 }  // namespace
 
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const KernelImage& image,
     const RowsKernels& kernels,
     std::span<const TensorRef> tensors,
@@ -131,11 +131,11 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   }
   const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
-  const RowsAccess access = AccessOf(device, rows, tensors, info);
+  const RowsAccess access = AccessOf(target, rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
-  const RowsShape shape = ShapeOf(device, rows, access, info, bytes);
+  const RowsShape shape = ShapeOf(target, rows, access, info, bytes);
   const Result<CUkernel> kernel = FindKernelOf(
-      MostShared(device), device.ordinal(), {&image},
+      MostShared(target), target.device.ordinal(), {&image},
       KernelName(access, kernels.name, types).c_str());
   if (!kernel.ok()) {
     return kernel.status();
@@ -154,14 +154,14 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
 }
 
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const KernelImage& image,
     const OpTask& task,
     const RowsInfo& info) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
   const internal::RowsAxes axes = {.dims = static_cast<std::uint32_t>(task.choices[0])};
-  return MakeRowsPlan(device, image, {.name = task.op->name, .info = info}, tensors, axes);
+  return MakeRowsPlan(target, image, {.name = task.op->name, .info = info}, tensors, axes);
 }
 
 }  // namespace gradsmith::cuda

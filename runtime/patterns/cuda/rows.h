@@ -11,6 +11,7 @@
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
 #include "gradsmith/tensor.h"
+#include "patterns/cuda/rows_policy.h"
 #include "patterns/rows.h"
 #include "patterns/rows_info.h"
 
@@ -30,7 +31,7 @@ inline void AddAxes(const internal::RowsAxes& axes, OpTask* task) {
 
 /// MakeRowsPlan returns the plan of a pass over tensors, whose kernels are in the image.
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const KernelImage& image,
     const RowsKernels& kernels,
     std::span<const TensorRef> tensors,
@@ -38,7 +39,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
 
 /// MakeRowsPlan does so for a task, whose operator's name is that of the kernels.
 Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const KernelImage& image,
     const OpTask& task,
     const RowsInfo& info);
@@ -46,7 +47,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
 template <typename Functor, const KernelImage& kImage>
 Result<std::unique_ptr<internal::Plan>>
 BuildRows(const Target& target, const OpTask& task, const std::string& /*variant*/) {
-  return MakeRowsPlan(target.device, kImage, task, kRowsInfo<Functor>);
+  return MakeRowsPlan({target.device}, kImage, task, kRowsInfo<Functor>);
 }
 
 template <typename Functor, const KernelImage& kImage>

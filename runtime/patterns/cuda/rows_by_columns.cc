@@ -37,7 +37,7 @@ std::int64_t MembersOf(std::int64_t length, int columns_of_thread, int vector) {
 }
 
 Cut CutOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     int bytes,
@@ -55,11 +55,11 @@ Cut CutOf(
         teams > 1 ? teams * info.counts.column_sums * task.length * bytes_of_sum : 0;
     return std::max(slots * kVectorBytes * cut.members * teams, sums);
   };
-  cut.teams = std::max<std::int64_t>(RowsPolicyOf(device).threads_by_columns / cut.members, 1);
+  cut.teams = std::max<std::int64_t>(target.policy.threads_by_columns / cut.members, 1);
   const auto groups_of = [&](std::int64_t teams) { return CeilDivide(task.rows, teams * rows); };
   while (cut.teams > 1 && cut.threads() > 32 &&
-         (shared_of(cut.teams) > MostShared(device) ||
-          groups_of(cut.teams) < device.multiprocessors())) {
+         (shared_of(cut.teams) > MostShared(target) ||
+          groups_of(cut.teams) < target.device.multiprocessors())) {
     cut.teams /= 2;
   }
   cut.groups = groups_of(cut.teams);
@@ -70,7 +70,7 @@ Cut CutOf(
 }  // namespace
 
 bool IsByColumns(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     int bytes,
@@ -78,20 +78,20 @@ bool IsByColumns(
   if (info.counts.column_inputs + info.counts.column_sums == 0 || info.rows_of_many_dims ||
       task.row_rank > 1 || task.length_rank != 1 || task.length == 0 ||
       task.length > std::int64_t{kFewerRowsThreads} * ColumnsOfThread(BytesOfSum(bytes)) ||
-      RowsPolicyOf(device).threads_by_columns == 0) {
+      target.policy.threads_by_columns == 0) {
     return false;
   }
-  const Cut cut = CutOf(device, task, info, bytes, vector);
-  return cut.shared_bytes <= MostShared(device) && cut.groups >= device.multiprocessors();
+  const Cut cut = CutOf(target, task, info, bytes, vector);
+  return cut.shared_bytes <= MostShared(target) && cut.groups >= target.device.multiprocessors();
 }
 
 void CutByColumns(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     int bytes,
     RowsShape* shape) {
-  const Cut cut = CutOf(device, task, info, bytes, shape->access.vector);
+  const Cut cut = CutOf(target, task, info, bytes, shape->access.vector);
   shape->launch.members = static_cast<int>(cut.members);
   shape->launch.teams = static_cast<int>(cut.teams);
   shape->launch.groups = cut.groups;

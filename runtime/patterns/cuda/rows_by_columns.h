@@ -1,7 +1,7 @@
 #ifndef GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_H_
 #define GRADSMITH_PATTERNS_CUDA_ROWS_BY_COLUMNS_H_
 
-#include "cuda/device.h"
+#include "patterns/cuda/rows_policy.h"
 #include "patterns/cuda/rows_shape.h"
 #include "patterns/rows_task.h"
 
@@ -13,7 +13,7 @@ namespace gradsmith::cuda {
 /// stride and no more columns than a block holds, and there are enough of them to employ all
 /// multiprocessors. `bytes` are those of an element of the wider type.
 bool IsByColumns(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const internal::RowsTask& task,
     const RowsInfo& info,
     int bytes,
@@ -21,7 +21,7 @@ bool IsByColumns(
 
 /// CutByColumns cuts a task for such a kernel, that of the shape's access.
 void CutByColumns(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const internal::RowsTask& task,
     const RowsInfo& info,
     int bytes,

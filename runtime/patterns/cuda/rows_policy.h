@@ -60,6 +60,13 @@ inline const RowsPolicy& RowsPolicyOf(const DeviceInfo& device) {
   return LatestPolicy(kRowsPolicies, device);
 }
 
+/// RowsTarget is a GPU and how tasks are cut for it: by its own policy unless another is given,
+/// which must live as long.
+struct RowsTarget {
+  const DeviceInfo& device;
+  const RowsPolicy& policy = RowsPolicyOf(device);
+};
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_POLICY_H_

@@ -106,14 +106,14 @@ bool LieAlike(const RowsTask& task, int a, int b, int vector) {
 /// Whether rows are whole in memory and begin between vectors. Few and long ones are cut into parts
 /// instead.
 bool IsRagged(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     std::span<const TensorRef> tensors,
     const RowsInfo& info,
     int vector) {
   const RowsCounts& counts = info.counts;
   const bool has_parts =
-      task.rows < device.multiprocessors() && task.length > RowsPolicyOf(device).most_ragged;
+      task.rows < target.device.multiprocessors() && task.length > target.policy.most_ragged;
   if (counts.column_inputs + counts.column_sums > 0 || info.rows_of_many_dims ||
       task.length_rank != 1 || task.length < std::int64_t{2} * vector || has_parts ||
       !AreNeighbours(task, tensors, counts)) {
@@ -132,17 +132,17 @@ bool IsRagged(
 /// How many parts a row is cut into where there are so many groups of rows, fewer than there are
 /// multiprocessors, and it is long: two blocks for each.
 std::int64_t PartsOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     std::int64_t groups,
     std::int64_t length,
     std::int64_t least_part) {
-  if (groups == 0 || groups >= device.multiprocessors() || length <= 4 * least_part) {
+  if (groups == 0 || groups >= target.device.multiprocessors() || length <= 4 * least_part) {
     return 1;
   }
-  const std::int64_t two_each = std::int64_t{2} * device.multiprocessors();
+  const std::int64_t two_each = std::int64_t{2} * target.device.multiprocessors();
   return std::min(
       {CeilDivide(two_each, groups), CeilDivide(length, least_part),
-       std::int64_t{RowsPolicyOf(device).most_parts}});
+       std::int64_t{target.policy.most_parts}});
 }
 
 /// Cuts rows into parts of a multiple of so many elements.
@@ -171,22 +171,23 @@ std::int64_t InputsOf(const RowsTask& task, const RowsCounts& counts) {
 /// leave each multiprocessor blocks, two of which hold all of their rows. 0 where teams should have
 /// more threads.
 int SingleTeams(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     std::int64_t bytes_of_word,
     int vector) {
-  const RowsPolicy& policy = RowsPolicyOf(device);
+  const RowsPolicy& policy = target.policy;
   if (task.length > policy.most_of_single_thread) {
     return 0;
   }
-  const std::int64_t place = device.shared_bytes() / 2 - kRowsStaticBytes;
+  const std::int64_t place = target.device.shared_bytes() / 2 - kRowsStaticBytes;
   const std::int64_t held = InputsOf(task, info.counts) * task.length * bytes_of_word;
   const auto groups_of = [&](int teams) {
     return CeilDivide(task.rows, std::int64_t{teams} * vector);
   };
   for (int teams = policy.threads; teams >= 32; teams /= 2) {
-    if (teams * held <= place && groups_of(teams) >= std::int64_t{2} * device.multiprocessors()) {
+    if (teams * held <= place &&
+        groups_of(teams) >= std::int64_t{2} * target.device.multiprocessors()) {
       return teams;
     }
   }
@@ -194,15 +195,14 @@ int SingleTeams(
 }
 
 void CutAcross(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     const RowsBytes& bytes,
     RowsShape* shape) {
   const int vector = shape->access.vector;
-  const std::int64_t chunks =
-      ChunksOfThread(RowsPolicyOf(device), shape->access, /*sums_wide=*/false);
-  int teams = SingleTeams(device, task, info, vector * bytes.element, vector);
+  const std::int64_t chunks = ChunksOfThread(target.policy, shape->access, /*sums_wide=*/false);
+  int teams = SingleTeams(target, task, info, vector * bytes.element, vector);
   std::int64_t members = 1;
   if (teams == 0) {
     teams = vector > 1 ? kRowsAcross<2> : kRowsAcross<1>;
@@ -215,18 +215,18 @@ void CutAcross(
   shape->threads = static_cast<unsigned>(members * teams);
   shape->launch.groups = CeilDivide(task.rows, std::int64_t{teams} * vector);
   if (info.results > 0) {
-    const std::int64_t parts = PartsOf(device, shape->launch.groups, task.length, members * chunks);
+    const std::int64_t parts = PartsOf(target, shape->launch.groups, task.length, members * chunks);
     CutIntoParts(task, parts, 1, &shape->launch);
   }
 }
 
 void CutAlong(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     const RowsBytes& bytes,
     RowsShape* shape) {
-  const RowsPolicy& policy = RowsPolicyOf(device);
+  const RowsPolicy& policy = target.policy;
   RowsLaunch& launch = shape->launch;
   const std::int64_t vector = shape->access.vector;
   // Whether or not sums are wanted: which outputs there are changes no result.
@@ -258,7 +258,7 @@ void CutAlong(
   const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
   const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
   if (info.results > 0 && !shape->access.is_ragged) {
-    CutIntoParts(task, PartsOf(device, task.rows, task.length, part), vector, &launch);
+    CutIntoParts(task, PartsOf(target, task.rows, task.length, part), vector, &launch);
   }
 }
 
@@ -266,7 +266,7 @@ void CutAlong(
 /// and written anew for every row, and the row itself. Teams of a block share no place outside of
 /// shared memory, so that there are no more of them than have their sums there.
 void HoldInShared(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsInfo& info,
     const RowsBytes& bytes,
@@ -277,7 +277,7 @@ void HoldInShared(
   const std::int64_t before = shape->access.is_ragged ? shape->access.vector - 1 : 0;
   const std::int64_t chunks =
       CeilDivide((launch.parts > 1 ? launch.part_length : task.length) + before, step);
-  const std::int64_t most = MostShared(device);
+  const std::int64_t most = MostShared(target);
   const std::int64_t sums_of_thread = shape->access.vector * bytes.sums_of_column;
   while (launch.teams > 1 && shape->threads > 32 &&
          shape->threads * sums_of_thread * chunks > most) {
@@ -312,11 +312,11 @@ void DivideLength(const RowsTask& task, RowsLaunch* launch) {
 /// Blocks go on to further rows, so that these are on their way while others are finished, and so
 /// that their sums of columns are few.
 std::int64_t BlocksOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsShape& shape,
     std::int64_t bytes_of_sums) {
-  const RowsPolicy& policy = RowsPolicyOf(device);
+  const RowsPolicy& policy = target.policy;
   const bool sums = bytes_of_sums > 0;
   const std::int64_t shared = std::int64_t{shape.shared_bytes} + kRowsStaticBytes;
   int threads = sums ? policy.summing_threads : policy.resident_threads;
@@ -324,8 +324,8 @@ std::int64_t BlocksOf(
     threads = policy.summing_threads_by_columns;
   }
   const std::int64_t of_each = std::min<std::int64_t>(
-      threads / static_cast<int>(shape.threads), device.shared_bytes() / shared);
-  const std::int64_t at_once = device.multiprocessors() * std::max<std::int64_t>(of_each, 1);
+      threads / static_cast<int>(shape.threads), target.device.shared_bytes() / shared);
+  const std::int64_t at_once = target.device.multiprocessors() * std::max<std::int64_t>(of_each, 1);
   const std::int64_t blocks = std::max<std::int64_t>(at_once / std::max(shape.launch.parts, 1), 1);
   const std::int64_t affordable = std::max<std::int64_t>(
       policy.most_columns_bytes / std::max<std::int64_t>(bytes_of_sums, 1), 1);
@@ -334,14 +334,14 @@ std::int64_t BlocksOf(
 
 }  // namespace
 
-int MostShared(const DeviceInfo& device) {
+int MostShared(const RowsTarget& target) {
   return std::min(
-      RowsPolicyOf(device).most_shared_bytes,
-      device.shared_bytes() - device.reserved_shared_bytes() - kRowsStaticBytes);
+      target.policy.most_shared_bytes,
+      target.device.shared_bytes() - target.device.reserved_shared_bytes() - kRowsStaticBytes);
 }
 
 RowsAccess AccessOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     std::span<const TensorRef> tensors,
     const RowsInfo& info) {
@@ -370,15 +370,15 @@ RowsAccess AccessOf(
                                           task.row_strides[t], task.row_rank, vector));
   }
   access.is_ragged =
-      !has_vectors && !access.is_across && IsRagged(device, task, tensors, info, vector);
+      !has_vectors && !access.is_across && IsRagged(target, task, tensors, info, vector);
   access.vector = has_vectors || access.is_ragged ? vector : 1;
   access.is_by_columns =
-      AreNeighbours(task, tensors, counts) && IsByColumns(device, task, info, bytes, access.vector);
+      AreNeighbours(task, tensors, counts) && IsByColumns(target, task, info, bytes, access.vector);
   return access;
 }
 
 RowsShape ShapeOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const RowsTask& task,
     const RowsAccess& access,
     const RowsInfo& info,
@@ -394,20 +394,20 @@ RowsShape ShapeOf(
   of.sum = BytesOfSum(bytes);
   of.sums_of_column = sums_columns ? info.counts.column_sums * of.sum : 0;
   if (access.is_by_columns) {
-    CutByColumns(device, task, info, bytes, &shape);
+    CutByColumns(target, task, info, bytes, &shape);
   } else if (access.is_across) {
-    CutAcross(device, task, info, of, &shape);
+    CutAcross(target, task, info, of, &shape);
   } else {
-    CutAlong(device, task, info, of, &shape);
+    CutAlong(target, task, info, of, &shape);
   }
   if (!access.is_by_columns) {
-    HoldInShared(device, task, info, of, &shape);
+    HoldInShared(target, task, info, of, &shape);
   }
   if (info.rows_of_many_dims) {
     DivideLength(task, &shape.launch);
   }
   const std::int64_t bytes_of_sums = task.length * of.sums_of_column;
-  shape.blocks = BlocksOf(device, task, shape, bytes_of_sums);
+  shape.blocks = BlocksOf(target, task, shape, bytes_of_sums);
   if (sums_columns) {
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);

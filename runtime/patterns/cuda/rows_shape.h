@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <span>
 
-#include "cuda/device.h"
 #include "gradsmith/tensor.h"
 #include "patterns/cuda/rows.h"
 #include "patterns/cuda/rows_launch.h"
+#include "patterns/cuda/rows_policy.h"
 #include "patterns/rows_task.h"
 
 /// How a task of the pattern `rows` is laid over a GPU.
@@ -38,7 +38,7 @@ struct RowsShape {
 };
 
 /// MostShared returns the bytes of shared memory that a block takes on a device, at most.
-int MostShared(const DeviceInfo& device);
+int MostShared(const RowsTarget& target);
 
 /// BytesOfSum returns the bytes of a sum of elements of so many bytes.
 constexpr int BytesOfSum(int bytes) {
@@ -46,14 +46,14 @@ constexpr int BytesOfSum(int bytes) {
 }
 
 RowsAccess AccessOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const internal::RowsTask& task,
     std::span<const TensorRef> tensors,
     const RowsInfo& info);
 
 /// ShapeOf cuts a task for a device. `bytes` are those of an element of the wider type.
 RowsShape ShapeOf(
-    const DeviceInfo& device,
+    const RowsTarget& target,
     const internal::RowsTask& task,
     const RowsAccess& access,
     const RowsInfo& info,

@@ -23,7 +23,7 @@ using cuda::OpTask;
 Result<std::unique_ptr<Plan>>
 BuildRows(const cuda::Target& target, const OpTask& task, const std::string& /*variant*/) {
   return cuda::MakeRowsPlan(
-      target.device, *task.op->image, task, task.op->rows->kernels.front().info);
+      {target.device}, *task.op->image, task, task.op->rows->kernels.front().info);
 }
 
 template <bool kGathers>

@@ -18,7 +18,7 @@ namespace {
 template <bool kSums>
 Result<std::unique_ptr<Plan>>
 BuildOwnMap(const cuda::Target& target, const cuda::OpTask& task, const std::string& /*variant*/) {
-  return cuda::MakeMapPlan(*task.op->image, task, target, kSums);
+  return cuda::MakeMapPlan(cuda::MapPolicyOf(target.device), *task.op->image, task, target, kSums);
 }
 
 template <bool kSums>

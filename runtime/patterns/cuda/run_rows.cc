@@ -115,7 +115,7 @@ BuildPasses(const cuda::Target& target, const cuda::OpTask& task, const std::str
     const std::span<const TensorRef> spread(found.begin(), found.end());
     const cuda::RowsKernels& kernels = info.kernels[pass];
     Result<std::unique_ptr<Plan>> plan =
-        cuda::MakeRowsPlan(target.device, *task.op->image, kernels, spread, operands.Axes(pass));
+        cuda::MakeRowsPlan({target.device}, *task.op->image, kernels, spread, operands.Axes(pass));
     if (!plan.ok()) {
       return plan.status();
     }

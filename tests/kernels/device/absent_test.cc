@@ -124,7 +124,7 @@ class CudaAbsent : public CudaTest {
               const RowsInfo& info = kRowsInfo<AbsentRows>;
               const internal::RowsTask task =
                   internal::RowsTaskOf(all, info.counts, internal::AlongAxis(1), {});
-              EXPECT_EQ(AccessOf(device(), task, all, info).is_by_columns, is_by_columns);
+              EXPECT_EQ(AccessOf({device()}, task, all, info).is_by_columns, is_by_columns);
             }
             const ConstTensorRef x = in[0];
             const ConstTensorRef a = in[1];

@@ -134,11 +134,52 @@ void ExpectUnits(const Context& context, DataType type, const Known& known, doub
 
 class CudaKernelMath : public CudaTest {};
 
+/// A mean's gradient, dY / count, beside the division of the host: it is the same to the bit, but
+/// for what is halfway between two subnormal numbers. tests/kernels/device/quotient_test.cc has
+/// counts that no tensor of a test has.
+template <typename T>
+void ExpectQuotients(const Context& context, DataType type, std::int64_t count) {
+  std::vector<double> numbers = Numbers<T>();
+  numbers.erase(numbers.begin(), numbers.begin() + (1 << 16));
+  const auto length = static_cast<std::int64_t>(numbers.size());
+  const auto make = [&](const Sizes& dims) {
+    return std::make_shared<GpuTensor>(type, dims, Layout::kContiguous);
+  };
+  OpCall call{.name = "quotients", .op = "ReduceMeanGrad", .types = {type}};
+  call.attributes = {{"axis", std::int64_t{0}}};
+  call.inputs = {make({length}), make({count, length})};
+  call.inputs[0]->Fill([&, at = std::size_t{0}]() mutable { return numbers[at++]; });
+  call.outputs = {make({count, length})};
+  const Status status = call.Run(context);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_TRUE(Synchronize(context).ok());
+  const std::vector<double> actual = call.outputs[0]->GpuValues();
+  int wrong = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const T exact = static_cast<T>(numbers[i % numbers.size()]) / static_cast<T>(count);
+    const double halfway =
+        std::abs(exact) < std::numeric_limits<T>::min() ? std::numeric_limits<T>::denorm_min() : 0;
+    const bool is_right =
+        std::isnan(exact) ? std::isnan(actual[i]) : std::abs(actual[i] - exact) <= halfway;
+    wrong += is_right ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0) << "of " << actual.size() << " quotients of " << ToString(type) << " by "
+                      << count;
+}
+
 TEST_F(CudaKernelMath, ErrorsAreFewUnitsInTheLastPlace) {
   const Context context(OnGpu());
   for (const Known& known : AllKnown()) {
     ExpectUnits<float>(context, DataType::kFloat, known, known.units_of_float);
     ExpectUnits<double>(context, DataType::kDouble, known, known.units_of_double);
+  }
+}
+
+TEST_F(CudaKernelMath, QuotientsByACountAreThoseOfADivision) {
+  const Context context(OnGpu());
+  for (const std::int64_t count : {1, 2, 3, 5, 7, 10, 14, 49}) {
+    ExpectQuotients<float>(context, DataType::kFloat, count);
+    ExpectQuotients<double>(context, DataType::kDouble, count);
   }
 }
 

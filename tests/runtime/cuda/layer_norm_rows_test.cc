@@ -27,7 +27,8 @@ class CudaLayerNormRows : public CudaNormTest {
     }
     const int rank = tensors[0].dims.size();
     const internal::RowsAxes axes = internal::AxesFrom(rank - 1, rank);
-    return AccessOf(device(), internal::RowsTaskOf(tensors, info.counts, axes, {}), tensors, info);
+    return AccessOf(
+        {device()}, internal::RowsTaskOf(tensors, info.counts, axes, {}), tensors, info);
   }
 };
 

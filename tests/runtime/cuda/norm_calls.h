@@ -122,9 +122,9 @@ class CudaNormTest : public CudaTest {
     task.length = length;
     const int vector = 16 / bytes;
     const RowsAccess access = {.vector = length % vector == 0 ? vector : 1, .is_by_columns = true};
-    const RowsShape shape = ShapeOf(device(), task, access, info, bytes);
+    const RowsShape shape = ShapeOf({device()}, task, access, info, bytes);
     const int rows = RowsOfTeam(bytes == sizeof(double) ? 8 : 4, access.vector);
-    return static_cast<int>(shape.shared_bytes) > MostShared(device())
+    return static_cast<int>(shape.shared_bytes) > MostShared({device()})
                ? 0
                : std::int64_t{shape.launch.teams} * rows * (device().multiprocessors() - 1) + 1;
   }

@@ -6,9 +6,12 @@
 
 #include "batch_norm/cuda/own_plan.h"
 #include "batch_norm/cuda/policy.h"
+#include "cuda/module.h"
 #include "cuda/policy.h"
 #include "gradsmith/tensor.h"
+#include "patterns/cuda/map_launch.h"
 #include "patterns/cuda/map_policy.h"
+#include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_policy.h"
 #include "patterns/cuda/windows_policy.h"
 
@@ -61,6 +64,96 @@ TEST(PolicyTables, EveryDeviceHasOne) {
 
 bool IsPowerOfTwo(int number) {
   return number > 0 && (number & (number - 1)) == 0;
+}
+
+constexpr int kWarp = 32;
+
+/// Whether so many threads are a power of two of whole warps, as blocks are halved.
+bool AreWarps(int threads) {
+  return threads >= kWarp && IsPowerOfTwo(threads);
+}
+
+/// Whether each device has the latest policy that it reaches: older devices than any in the table,
+/// newer ones, and those in between.
+template <typename Policy, std::size_t kRows>
+void ExpectLatest(const std::array<Policy, kRows>& table) {
+  for (const int device : {0, 50, 75, 80, 86, 89, 90, 100, 103, 120, 999}) {
+    const int found = LatestPolicy(table, device).compute_capability;
+    EXPECT_LE(found, device);
+    for (const Policy& policy : table) {
+      EXPECT_TRUE(policy.compute_capability <= found || policy.compute_capability > device);
+    }
+  }
+}
+
+TEST(PolicyTables, EachDeviceHasTheLatest) {
+  ExpectLatest(kMapPolicies);
+  ExpectLatest(kRowsPolicies);
+  ExpectLatest(kWindowsPolicies);
+  ExpectLatest(batch_norm::own::kPolicies);
+  // As it would be with more than the one policy that there is.
+  ExpectLatest(
+      std::array<MapPolicy, 3>{{{}, {.compute_capability = 80}, {.compute_capability = 90}}});
+  ExpectLatest(
+      std::array<RowsPolicy, 3>{{{}, {.compute_capability = 86}, {.compute_capability = 100}}});
+}
+
+TEST(PolicyTables, MapsFitTheirKernels) {
+  for (const MapPolicy& policy : kMapPolicies) {
+    EXPECT_TRUE(AreWarps(policy.threads));
+    EXPECT_LE(policy.threads, kMostMapThreads);
+    EXPECT_TRUE(AreWarps(policy.summing_threads));
+    EXPECT_LE(policy.summing_threads, kMostMapThreads);
+    EXPECT_TRUE(IsPowerOfTwo(static_cast<int>(policy.place_lanes)));
+    EXPECT_LE(policy.place_lanes, policy.summing_threads);
+    EXPECT_GE(policy.least_steps, 1);
+    EXPECT_GT(policy.summing_blocks, 0);
+    for (const int at_once : {2, 3, 4, 6}) {
+      EXPECT_EQ(policy.summing_blocks % at_once, 0) << at_once;
+    }
+  }
+}
+
+TEST(PolicyTables, BlocksOfRowsFitTheirKernels) {
+  for (const RowsPolicy& policy : kRowsPolicies) {
+    EXPECT_TRUE(AreWarps(policy.threads));
+    EXPECT_LE(policy.threads, kFewerRowsThreads);
+    EXPECT_TRUE(policy.threads_by_columns == 0 || AreWarps(policy.threads_by_columns));
+    EXPECT_LE(policy.threads_by_columns, kFewerRowsThreads);
+    EXPECT_TRUE(IsPowerOfTwo(policy.least_members));
+    EXPECT_TRUE(IsPowerOfTwo(policy.least_members_of_elements));
+    EXPECT_LE(policy.least_members, policy.least_members_of_elements);
+    EXPECT_LE(policy.least_members_of_elements, kFewerRowsThreads);
+    // A block of the most threads is there at once, at least.
+    EXPECT_GE(policy.resident_threads, kMostRowsThreads);
+    EXPECT_GE(policy.summing_threads, kMostRowsThreads);
+    EXPECT_GE(policy.summing_threads_by_columns, policy.threads_by_columns);
+  }
+}
+
+TEST(PolicyTables, ThreadsOfRowsHaveSomethingToDo) {
+  for (const RowsPolicy& policy : kRowsPolicies) {
+    EXPECT_GE(policy.vectors_of_summing_thread, 1);
+    EXPECT_GE(policy.elements_of_summing_thread, 1);
+    // Where columns are summed, more threads have less each.
+    EXPECT_LE(policy.vectors_of_summing_thread, policy.vectors_of_thread);
+    EXPECT_LE(policy.elements_of_summing_thread, policy.elements_of_thread);
+    EXPECT_GE(policy.most_of_single_thread, 0);
+    EXPECT_GE(policy.vectors_of_part, 1);
+    EXPECT_GE(policy.elements_of_part, 1);
+    EXPECT_GE(policy.most_parts, 1);
+    EXPECT_LE(policy.most_parts, static_cast<int>(kMostBlocksYz));
+    EXPECT_GE(policy.most_ragged, 0);
+  }
+}
+
+TEST(PolicyTables, RowsFitTheMemoryThatKernelsHave) {
+  constexpr int kMostOfBlock = 227 << 10;  // of compute capability 9.0, the most that there is
+  for (const RowsPolicy& policy : kRowsPolicies) {
+    EXPECT_GT(policy.most_shared_bytes, 0);
+    EXPECT_LE(policy.most_shared_bytes + kRowsStaticBytes, kMostOfBlock);
+    EXPECT_GT(policy.most_columns_bytes, 0);
+  }
 }
 
 /// Kernels take no other numbers of threads that share a channel.

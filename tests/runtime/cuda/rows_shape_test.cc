@@ -38,7 +38,7 @@ RowsAccess AccessOfChannels(
   const std::array<TensorRef, 3> tensors = {
       Ref(type, dims, strides), Ref(type, dims, strides), Ref(type, {dims[1]}, {1})};
   const RowsInfo info = {.counts = kCounts, .rows_of_many_dims = many_dims};
-  return AccessOf(device, internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
+  return AccessOf({device}, internal::RowsTaskOf(tensors, kCounts, axes, {}), tensors, info);
 }
 
 TEST_F(CudaRowsShape, ChannelsAreReadInVectors) {
@@ -79,7 +79,7 @@ RowsAccess AccessOfRows(
   const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
   const internal::RowsTask task =
       internal::RowsTaskOf(tensors, kCounts, internal::AxesFrom(1, 2), {});
-  return AccessOf(device, task, tensors, info);
+  return AccessOf({device}, task, tensors, info);
 }
 
 TEST_F(CudaRowsShape, RaggedRowsAreReadInVectors) {
@@ -102,33 +102,33 @@ TEST_F(CudaRowsShape, RaggedRowsAreReadInVectors) {
 
 constexpr std::int64_t kMany = (std::int64_t{1} << 31U) + 8;
 
-RowsShape ShapeOfFloats(const DeviceInfo& device, const Dims& dims, const RowsInfo& info) {
+RowsShape ShapeOfFloats(const RowsTarget& target, const Dims& dims, const RowsInfo& info) {
   const internal::RowsAxes axes = internal::ChannelsOf(dims.size(), 1);
   const Strides strides = ContiguousStrides(dims);
   const std::array<TensorRef, 3> tensors = {
       Ref(DataType::kFloat, dims, strides), Ref(DataType::kFloat, dims, strides),
       Ref(DataType::kFloat, {dims[1]}, {1})};
   const internal::RowsTask task = internal::RowsTaskOf(tensors, kCounts, axes, {});
-  return ShapeOf(device, task, AccessOf(device, task, tensors, info), info, /*bytes=*/4);
+  return ShapeOf(target, task, AccessOf(target, task, tensors, info), info, /*bytes=*/4);
 }
 
 TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
   const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1, .rows_of_many_dims = true};
   // One row, which is cut; its parts hold all of it.
-  RowsShape shape = ShapeOfFloats(device(), {4, 1, kMany}, info);
+  RowsShape shape = ShapeOfFloats({device()}, {4, 1, kMany}, info);
   EXPECT_GT(shape.launch.parts, 1);
   EXPECT_GE(shape.launch.parts * shape.launch.part_length, 4 * kMany);
   EXPECT_LT((shape.launch.parts - 1) * shape.launch.part_length, 4 * kMany);
   EXPECT_FALSE(shape.launch.is_short);
   EXPECT_GT(shape.launch.held, 0);
   // There are kMany rows of one element each, and neighbours in memory are of different rows.
-  shape = ShapeOfFloats(device(), {1, kMany, 1}, info);
+  shape = ShapeOfFloats({device()}, {1, kMany, 1}, info);
   EXPECT_TRUE(shape.access.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.access.vector, kMany);
   EXPECT_TRUE(shape.launch.is_short);
   EXPECT_LE(shape.blocks, shape.launch.groups);
   // There are kMany rows of eight elements, which are neighbours in memory.
-  shape = ShapeOfFloats(device(), {1, kMany, 8}, info);
+  shape = ShapeOfFloats({device()}, {1, kMany, 8}, info);
   EXPECT_FALSE(shape.access.is_across);
   EXPECT_GE(shape.launch.groups * shape.launch.teams, kMany);
 }
@@ -136,7 +136,7 @@ TEST_F(CudaRowsShape, MoreElementsThan32BitsCount) {
 TEST_F(CudaRowsShape, ShortRowsAcrossMemoryHaveOneThread) {
   const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
   const int most = RowsPolicyOf(device()).most_of_single_thread;
-  RowsShape shape = ShapeOfFloats(device(), {most, 1 << 20}, info);
+  RowsShape shape = ShapeOfFloats({device()}, {most, 1 << 20}, info);
   EXPECT_TRUE(shape.access.is_across);
   EXPECT_EQ(shape.launch.members, 1);
   EXPECT_EQ(shape.threads, static_cast<unsigned>(shape.launch.teams));
@@ -144,10 +144,39 @@ TEST_F(CudaRowsShape, ShortRowsAcrossMemoryHaveOneThread) {
   EXPECT_GE(shape.launch.groups * shape.launch.teams * shape.access.vector, 1 << 20);
   EXPECT_EQ(shape.launch.held, most);
   // Longer rows, and rows that would leave multiprocessors idle, have more threads.
-  shape = ShapeOfFloats(device(), {most + 1, 1 << 20}, info);
+  shape = ShapeOfFloats({device()}, {most + 1, 1 << 20}, info);
   EXPECT_GT(shape.launch.members, 1);
-  shape = ShapeOfFloats(device(), {most, 32 * device().multiprocessors()}, info);
+  shape = ShapeOfFloats({device()}, {most, 32 * device().multiprocessors()}, info);
   EXPECT_GT(shape.launch.members, 1);
+}
+
+/// Another policy cuts work otherwise: what decides is in the table.
+TEST_F(CudaRowsShape, ThePolicyDecides) {
+  const RowsInfo info = {.counts = kCounts, .phases = 1, .results = 1};
+  RowsPolicy policy;
+  const RowsTarget target = {.device = device(), .policy = policy};
+  const Dims short_rows = {1, 1 << 20, 64};
+  const Dims across = {8, 1 << 20};
+  const Dims long_row = {1, 1, 1 << 20};
+  const auto shape_of = [&](const Dims& dims) { return ShapeOfFloats(target, dims, info); };
+  EXPECT_EQ(shape_of(short_rows).threads, static_cast<unsigned>(policy.threads));
+  EXPECT_EQ(shape_of(across).launch.members, 1);
+  EXPECT_GT(shape_of(long_row).launch.parts, 3);
+  EXPECT_GT(shape_of(long_row).launch.held, 0);
+  const std::int64_t blocks = shape_of(short_rows).blocks;
+  policy.threads = 64;
+  policy.vectors_of_thread = 1;
+  policy.most_of_single_thread = 7;
+  policy.most_parts = 3;
+  policy.resident_threads /= 4;
+  EXPECT_EQ(shape_of(short_rows).threads, 64U);
+  EXPECT_EQ(shape_of(short_rows).launch.members, 16);
+  EXPECT_GT(shape_of(across).launch.members, 1);
+  EXPECT_EQ(shape_of(long_row).launch.parts, 3);
+  EXPECT_EQ(shape_of(short_rows).blocks, blocks);  // of a quarter of the threads
+  policy.most_shared_bytes = 0;
+  EXPECT_EQ(shape_of(long_row).launch.held, 0);
+  EXPECT_EQ(shape_of(long_row).shared_bytes, 0U);
 }
 
 /// A gradient of rows with a scale: dY, X, scale and a number for each row; dX, dScale.
@@ -163,7 +192,7 @@ struct ByColumns {
   std::size_t misaligned = 0;
   RowsInfo info = {.counts = kOfColumns, .phases = 1, .results = 1};
 
-  [[nodiscard]] RowsShape ShapeOn(const DeviceInfo& device) const {
+  [[nodiscard]] RowsShape ShapeOn(const RowsTarget& target) const {
     const Dims dims = {rows, length};
     const Strides strides = {length + gap, 1};
     const std::array<TensorRef, 6> all = {
@@ -178,11 +207,11 @@ struct ByColumns {
         info.counts.column_inputs > 0 ? std::span<const TensorRef>(all) : elements;
     const internal::RowsTask task =
         internal::RowsTaskOf(tensors, info.counts, internal::AxesFrom(1, 2), {});
-    const RowsAccess access = AccessOf(device, task, tensors, info);
-    return ShapeOf(device, task, access, info, static_cast<int>(SizeOf(type)));
+    const RowsAccess access = AccessOf(target, task, tensors, info);
+    return ShapeOf(target, task, access, info, static_cast<int>(SizeOf(type)));
   }
-  [[nodiscard]] bool IsOn(const DeviceInfo& device) const {
-    return ShapeOn(device).access.is_by_columns;
+  [[nodiscard]] bool IsOn(const RowsTarget& target) const {
+    return ShapeOn(target).access.is_by_columns;
   }
 };
 
@@ -211,11 +240,11 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
     for (const std::int64_t length :
          {columns, 9 * columns, 32 * columns, 33 * columns, 96 * columns, 512 * columns}) {
       ByColumns problem = {.rows = 1 << 20, .length = length, .type = type};
-      const RowsShape shape = problem.ShapeOn(device());
+      const RowsShape shape = problem.ShapeOn({device()});
       std::int64_t members = std::max<std::int64_t>(length / columns, kLeastMembersByColumns);
       members = members == 9 ? 16 : members == 33 ? 64 : members;
       // A thread keeps eight vectors of both inputs.
-      const bool has_place = members * 8 * 2 * 16 <= MostShared(device());
+      const bool has_place = members * 8 * 2 * 16 <= MostShared({device()});
       ASSERT_EQ(shape.access.is_by_columns, has_place) << ToString(type) << ", " << length;
       if (!has_place) {
         continue;
@@ -223,7 +252,7 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
       EXPECT_EQ(shape.launch.members, members);
       EXPECT_EQ(shape.threads, static_cast<unsigned>(shape.launch.members * shape.launch.teams));
       EXPECT_EQ(shape.threads % 32, 0U);
-      EXPECT_LE(static_cast<int>(shape.shared_bytes), MostShared(device()));
+      EXPECT_LE(static_cast<int>(shape.shared_bytes), MostShared({device()}));
       const int vector = 16 / static_cast<int>(SizeOf(type));
       // Where there are fewer rows a block has fewer teams, of a warp at least.
       const std::int64_t group = std::max<std::int64_t>(32 / members, 1) *
@@ -232,12 +261,12 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
           shape.launch.teams * std::int64_t{RowsOfTeam(type == DataType::kDouble ? 8 : 4, vector)},
           group);
       problem.rows = group * (device().multiprocessors() - 1);
-      EXPECT_FALSE(problem.IsOn(device())) << ToString(type) << ", " << length;
+      EXPECT_FALSE(problem.IsOn({device()})) << ToString(type) << ", " << length;
       ++problem.rows;
-      EXPECT_TRUE(problem.IsOn(device())) << ToString(type) << ", " << length;
+      EXPECT_TRUE(problem.IsOn({device()})) << ToString(type) << ", " << length;
     }
     EXPECT_FALSE(
-        (ByColumns{.rows = 1 << 20, .length = 513 * columns, .type = type}.IsOn(device())));
+        (ByColumns{.rows = 1 << 20, .length = 513 * columns, .type = type}.IsOn({device()})));
   }
 }
 
@@ -250,38 +279,40 @@ TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
   ByColumns odd = plain;
   odd.length = 8191;
   for (const ByColumns& problem : {gap, misaligned, odd}) {
-    const RowsShape shape = problem.ShapeOn(device());
+    const RowsShape shape = problem.ShapeOn({device()});
     EXPECT_TRUE(shape.access.is_by_columns) << problem.length;
     EXPECT_EQ(shape.access.vector, 1) << problem.length;
     EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
   }
   odd.length = 8193;  // more than the threads of a block hold
-  EXPECT_FALSE(odd.IsOn(device()));
+  EXPECT_FALSE(odd.IsOn({device()}));
   ByColumns no_phases = gap;
   no_phases.info.phases = 0;
-  EXPECT_TRUE(no_phases.IsOn(device()));
+  EXPECT_TRUE(no_phases.IsOn({device()}));
 }
 
 TEST_F(CudaRowsShape, NotByColumnsWhereRowsOrColumnsLack) {
   const ByColumns plain = {.rows = 1 << 20, .length = 256};
-  EXPECT_TRUE(plain.IsOn(device()));
+  EXPECT_TRUE(plain.IsOn({device()}));
+  const RowsPolicy without = {.threads_by_columns = 0};
+  EXPECT_FALSE(plain.IsOn({.device = device(), .policy = without}));
   ByColumns other = plain;
   other.gap = 4;
-  EXPECT_TRUE(other.IsOn(device()));
+  EXPECT_TRUE(other.IsOn({device()}));
   other = plain;
   other.length = 0;
-  EXPECT_FALSE(other.IsOn(device()));
+  EXPECT_FALSE(other.IsOn({device()}));
   for (const std::int64_t rows : {0, 1}) {
     other = plain;
     other.rows = rows;
-    EXPECT_FALSE(other.IsOn(device())) << rows;
+    EXPECT_FALSE(other.IsOn({device()})) << rows;
   }
   other = plain;
   other.info.rows_of_many_dims = true;
-  EXPECT_FALSE(other.IsOn(device()));
+  EXPECT_FALSE(other.IsOn({device()}));
   other = plain;
   other.info.counts = {.inputs = 2, .outputs = 1};
-  EXPECT_FALSE(other.IsOn(device()));
+  EXPECT_FALSE(other.IsOn({device()}));
 }
 
 }  // namespace
