@@ -11,7 +11,6 @@ from build_tree import REPOSITORY
 WIDTH = 120
 LAB = REPOSITORY / "docs/lab"
 INDEX = LAB / "README.md"
-LONG = {"pooling.md"}  # still a log of several questions
 
 
 def lines_of(page: Path) -> list[str]:
@@ -43,12 +42,7 @@ def test_a_question_has_a_short_page_and_a_row_of_the_index(page: Path) -> None:
     lines = lines_of(page)
     assert lines[0].startswith("# ") and lines[0].endswith("?")
     assert f"| [{page.stem}]({page.name}) |" in INDEX.read_text(encoding="utf-8")
-    if page.name not in LONG:
-        assert 10 <= sum(map(wrapped, lines)) <= 60
-
-
-def test_long_pages_are_long() -> None:
-    assert {name for name in LONG if sum(map(wrapped, lines_of(LAB / name))) > 60} == LONG
+    assert 10 <= sum(map(wrapped, lines)) <= 60
 
 
 def test_lines_are_counted_as_they_are_wrapped() -> None:
