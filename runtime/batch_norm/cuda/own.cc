@@ -10,6 +10,7 @@
 #include "batch_norm/cuda/arguments.h"
 #include "batch_norm/cuda/finish.h"
 #include "batch_norm/cuda/own_plan.h"
+#include "batch_norm/cuda/own_slices.h"
 #include "batch_norm/cuda/resident.h"
 #include "core/tiles.h"
 #include "cuda/kernel_images.h"

@@ -62,10 +62,6 @@ Walk EmptyWalk(const Dims& dims);
 
 std::int64_t SamplesPerChannel(const Dims& dims);
 
-/// MostPartials is a bound on the partial sums of one kind, whatever the strides.
-std::int64_t
-MostPartials(const Policy& policy, std::int64_t channels, std::int64_t samples, DataType type);
-
 }  // namespace gradsmith::batch_norm::own
 
 #endif  // GRADSMITH_BATCH_NORM_CUDA_OWN_PLAN_H_

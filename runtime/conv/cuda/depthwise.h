@@ -37,6 +37,8 @@ std::optional<DepthwiseTiles> DepthwiseTilesOf(const Task& task);
 /// they do not.
 std::optional<DepthwiseTiles> BothByDepthwiseTilesOf(const Task& data, const Task& filter);
 
+/// The candidate of the kernels by rows and by single results.
+inline constexpr const char* kDepthwise = "own/depthwise";
 /// The candidate of the kernels of conv/cuda/depthwise_lines.h.
 inline constexpr const char* kDepthwiseLines = "own/depthwise-lines";
 

@@ -15,6 +15,9 @@
 /// opinion that every faster one is held to.
 namespace gradsmith::conv {
 
+/// The candidate's name.
+inline constexpr const char* kDirect = "own/direct";
+
 /// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16
 /// in float and double in double. Where `accumulate`, the result is added to what is there.
 /// Addresses are on the current device.

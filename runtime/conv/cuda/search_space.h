@@ -29,7 +29,7 @@
 
 namespace gradsmith::conv {
 
-/// Where candidates come from. All of one are asked for before those of the next.
+/// Source is where candidates come from. All of one are asked for before those of the next.
 enum Source : unsigned char { kHeuristicA, kOwnTensorCores, kFallback, kLegacyApi };
 inline constexpr int kSources = 4;
 
@@ -40,6 +40,9 @@ struct Demands {
   /// Whether it is as exact as is promised, however many products are summed.
   bool keeps_promise = true;
 };
+
+/// IsInTf32 returns whether numbers of a type are multiplied in TF32 under a policy.
+bool IsInTf32(const internal::SearchPolicy& policy, DataType type);
 
 /// CheckResult compares what a trial's last run, on data of a kind, left in a task's result with
 /// the direct computation, and returns how far it is off, relative to its norm. `before` is

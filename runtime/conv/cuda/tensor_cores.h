@@ -20,6 +20,9 @@
 /// bf16 go by lines too: taps along the last axis read what is copied once.
 namespace gradsmith::conv {
 
+/// The name of the source of candidates.
+inline constexpr const char* kTensorCores = "own/tensor-cores";
+
 /// ListTensorCores returns the candidates for a task, the most promising first; none where the
 /// device or the kernels do not take it, or where tiles would be empty for the most part; of half
 /// and bf16 few, and only where cuDNN's engines leave something to gain. Float is in TF32 where
