@@ -14,7 +14,7 @@ from gpu_peer import first_line
 from gpu_program import Program
 from gpu_suites import case_name, read_suite
 
-# For each kind the heading, shapes and types of its small cases.
+# Each kind of benchmark has a heading, shapes and types of small cases.
 CHECK_SUITES = {
     name: (kind.checks.heading, kind.checks.shapes, kind.checks.types) for name, kind in kinds().items() if kind.checks
 }

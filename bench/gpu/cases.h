@@ -15,9 +15,9 @@ namespace gradsmith::bench {
 
 struct CaseOptions {
   int samples = 24;
-  /// For each search.
+  /// How long each search may take.
   double budget_seconds = 1;
-  /// For the default's first choice.
+  /// How long the default may take for its first choice.
   double first_choice_seconds = ContextOptions().first_choice_seconds;
   /// Where inputs and outputs are written; empty: nowhere.
   std::string save;

@@ -18,7 +18,7 @@ class LegacyTensor {
   [[nodiscard]] cudnnTensorDescriptor_t raw() const { return descriptor_.raw(); }
 
  protected:
-  /// Not described yet.
+  /// The descriptor is made, and describes nothing yet.
   LegacyTensor();
 
  private:

@@ -15,7 +15,7 @@ from .text import Text, cpp_comment
 LAST = 1 << 30  # behind all phases
 
 _SUBTRACT = OPERATORS["-"]
-# Where a functor finds the inputs.
+# A functor finds its inputs here.
 _PLACES = (
     (Role.ELEMENT, "in[{}]"),
     (Role.COLUMN, "columns[{}]"),

@@ -123,8 +123,8 @@ std::int64_t GroupOf(std::int64_t vectors, std::int64_t slices) {
 }
 
 /// BlocksInRounds returns fewer blocks, which each sum several slices one after the other, so that
-/// one is enough for each multiprocessor; or two, where that would leave too many idle. Of short
-/// slices all.
+/// one is enough for each multiprocessor; or two, where that would leave too many idle. Where
+/// slices are short, none is taken away.
 std::int64_t BlocksInRounds(std::int64_t blocks, std::int64_t vectors_of_thread) {
   if (vectors_of_thread < kLongSlice) {
     return blocks;

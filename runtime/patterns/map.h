@@ -89,7 +89,7 @@ MapSumTask MapSumTaskOf(const MapTask& map, int inputs, int output);
 /// MapWithoutSum describes the pass of a map that sums nothing and stores what the map stores.
 MapSumTask MapWithoutSum(const MapTask& map);
 
-/// Where each tensor of a map begins.
+/// MapPointers are the addresses at which a map's tensors begin.
 template <typename Functor>
 using MapPointers = std::array<void*, Functor::kInputs + Functor::kOutputs>;
 

@@ -23,7 +23,7 @@ LIMIT = "limit: {type: float, default: 1.0, min: 0, max: 6}"
 BIAS = "bias: {type: float, optional: true}"
 ENUM = "choices: [NOTSET, SAME_UPPER, SAME_LOWER, VALID]"
 
-# With what CONVOLVE lacks. No kernel has such arguments: what is compared need not be of a kernel that is there.
+# RICH has what CONVOLVE lacks. No kernel has such arguments: what is compared need not be of a kernel that is there.
 RICH = edited(
     CONVOLVE,
     ("backends: [cpu]", "backends: [cpu, cuda]\n    repeatable: policy"),

@@ -109,7 +109,7 @@ class Fiber {
     return !done && (gate == nullptr || gate->generation != generation);
   }
 
-  /// Where the fiber goes on.
+  /// The place at which the fiber goes on.
   void* place;
 
  private:

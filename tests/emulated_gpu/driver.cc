@@ -21,8 +21,8 @@ namespace emulated_gpu {
 
 namespace {
 
-/// As the driver aligns it. What lies between an allocation's end and the next guarded page is
-/// filled, and looked at when it is freed.
+/// Memory begins at multiples of this, as the driver's does. What lies between an allocation's end
+/// and the next guarded page is filled, and looked at when it is freed.
 constexpr std::size_t kAlignment = 256;
 constexpr unsigned char kFilling = 0xA5;
 /// Not a number in any type, where nothing has been written. More than this takes long.

@@ -20,7 +20,7 @@ struct Kernel {
   /// What a thread does, with a copy of the arguments that the pointers lead to.
   std::function<void()> (*bind)(void** arguments);
   const void* address;
-  /// Of a block.
+  /// How many threads a block may have.
   unsigned most_threads;
   std::atomic<unsigned> most_dynamic_shared = 48 * 1024;
 

@@ -55,7 +55,7 @@ RUNS: dict[str, Run] = {
 }
 
 
-# Where the package has them. Its own collector makes the cases of every operator there is, which takes long.
+# The package has its nodes here. Its own collector makes the cases of every operator there is, which takes long.
 NODES = "onnx.backend.test.case.node"
 MODULES = (
     "conv",

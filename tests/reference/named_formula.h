@@ -61,7 +61,7 @@ struct NamedFormulaData {
   std::map<std::string_view, std::vector<std::string_view>> shapes_if = {};
   std::vector<FormulaOutput> outputs_if = {};
   std::vector<NamedIntegers> integers = {};
-  /// As of FormulaData.
+  /// The domain and attributes are what FormulaData has.
   std::span<const std::size_t> domain = {};
   Attributes exact_attributes = {};
   /// Where two names are one dim of tensors: the first name, and the attribute that says its

@@ -25,7 +25,7 @@ class LargeMapsTest : public LargeTensorsTest {
     EXPECT_EQ(dY.Difference(LeakyReluGradOf(of_dy, of_x)), "");
   }
 
-  /// With a slope of a half.
+  /// LeakyReluGradOf returns dX where the slope is a half.
   static std::vector<double> LeakyReluGradOf(
       const std::vector<double>& dY,
       const std::vector<double>& X) {

@@ -329,7 +329,7 @@ TEST_P(LargePlanesTest, AveragePoolGradOfChannels) {
   CheckAveragePoolGrad({1, kOdd, 1}, {kOdd, 1, 1});
 }
 
-/// By tiles of channels on CUDA.
+/// CUDA computes these by tiles of channels.
 TEST_P(LargePlanesTest, AveragePoolGradOfVectorsOfChannels) {
   CheckAveragePoolGrad({1, kVectors, 1}, {kVectors, 1, kVectors});
 }

@@ -61,7 +61,7 @@ void StartCalls(const Context& context) {
   }
 }
 
-/// For ever there.
+/// LeakedContext returns a context that is never destroyed.
 const Context& LeakedContext() {
   static const auto& context = *new Context({.threads = 3});
   return context;

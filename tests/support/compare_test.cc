@@ -62,7 +62,7 @@ TEST(CompareTest, AllowedErrorIsRoundingOfTheSumAndOfTheStore) {
   // A sum of 9 terms of magnitude 1 in float.
   EXPECT_NEAR(
       AllowedError(DataType::kFloat, DataType::kFloat, 0, 10 * 9), 90 * kFloat, 1e-3 * kFloat);
-  // With doubles the oracle rounds as much as the kernel.
+  // The oracle rounds doubles as much as the kernel does.
   EXPECT_DOUBLE_EQ(AllowedError(DataType::kDouble, DataType::kDouble, 0, 90), 180 * 0x1p-53);
   // A sum that cancels in half: stored as zero or as anything below the smallest subnormal.
   EXPECT_EQ(AllowedError(DataType::kFloat, DataType::kMLFloat16, 0, 0), 0x1p-25);

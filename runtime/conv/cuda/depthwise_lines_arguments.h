@@ -107,7 +107,7 @@ struct Arguments {
   int tap_row_pitch;
   int tap_plane_pitch;
   int filter_pitch;
-  /// Where lines of `from` begin in shared memory.
+  /// The byte of shared memory at which lines of `from` begin.
   int from_begin;
   int images_of_block;
   int channels_of_block;
@@ -121,8 +121,8 @@ struct Arguments {
   cuda::Divisor channel_tiles;
 };
 
-/// For the filter's gradient. A thread sums a run of taps over a share of a tile's positions: a
-/// segment of every `groups`-th line of dY.
+/// FilterArguments is what kernels of the filter's gradient are given. A thread sums a run of taps
+/// over a share of a tile's positions: a segment of every `groups`-th line of dY.
 struct FilterArguments {
   Lines x;
   Lines y;

@@ -69,9 +69,9 @@ GRADSMITH_BOTH_SIDES constexpr int BlocksAtOnce(const KernelConfig& config, Work
   return config.side > 5 ? 2 : 3;
 }
 
-/// Where a block keeps the column-th of the pixels that it reads of a row. Two tiles of a warp
-/// begin `main` columns apart: pixels of 64 bytes leave one out after as many, where these are
-/// even, or else both would be in the same banks.
+/// SlotOf returns where a block keeps the column-th of the pixels that it reads of a row. Two tiles
+/// of a warp begin `main` columns apart: pixels of 64 bytes leave one out after as many, where
+/// these are even, or else both would be in the same banks.
 GRADSMITH_BOTH_SIDES constexpr int SlotOf(int column, int main, int element_bytes) {
   return element_bytes == 2 && main % 2 == 0 ? column + column / main : column;
 }

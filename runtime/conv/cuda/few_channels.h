@@ -13,8 +13,8 @@
 
 /// Gradients of x and of the filter of convolutions of few channels in half and bf16, channels
 /// last: of 3 by 3 or 3 by 3 by 3 taps by single steps with pads of one, of one group, of up to 72
-/// channels of y and 40 of x, or 32 and 64. On tensor cores, which multiply a tile of a plane in
-/// shared memory with all of its taps. Channels need not fill 16 bytes.
+/// channels of y and 40 of x, or 32 and 64. They are made on tensor cores, which multiply a tile of
+/// a plane in shared memory with all of its taps. Channels need not fill 16 bytes.
 ///
 /// Where no tap reaches there are zeros: what is infinite makes NaN of elements beside those that
 /// it reaches.

@@ -13,7 +13,7 @@
 
 /// The gradients of a convolution of narrow groups, as ResNeXt has them, in half and bf16 and
 /// channels last, in one pass over dY: of 3x3 taps by single steps, where y is as large as x and
-/// has as many channels. On tensor cores, which multiply whole groups side by side.
+/// has as many channels. They are made on tensor cores, which multiply whole groups side by side.
 ///
 /// Between groups there are zeros, and around images: what is infinite makes NaN of results beside
 /// those that it belongs to, of up to 8 channels, or 16 of groups as wide.

@@ -13,7 +13,8 @@
 
 /// The gradients of a first layer, in half and bf16 and channels last, in one pass over dY: of a
 /// convolution by steps of two that takes images of up to three channels; or the filter's alone, by
-/// single steps as well. On tensor cores, which multiply what 2 by 2 pixels of dX meet at once.
+/// single steps as well. They are made on tensor cores, which multiply what 2 by 2 pixels of dX
+/// meet at once.
 ///
 /// Where no tap reaches there are zeros: what is infinite in dY makes NaN of pixels of dX beside
 /// those that it reaches, and of taps of dW that meet padding there; what is infinite in x makes

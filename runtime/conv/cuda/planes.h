@@ -14,7 +14,8 @@
 /// Forward, and the filter's gradient, of convolutions of images or lines of few channels in TF32,
 /// half and bf16 where pixels of y lie next to each other, channels first: y is read, or written,
 /// once and straight from or to its planes, and x, which is small beside it, waits in shared
-/// memory. The filter's gradient leaves sums of dY's channels in passing. On tensor cores.
+/// memory. The filter's gradient leaves sums of dY's channels in passing. They are made on tensor
+/// cores.
 ///
 /// Factors of float are rounded to TF32; sums are in float. Zeros stand where there are no pixels
 /// and no terms: what is infinite may make NaN instead of infinity, and of what meets padding.

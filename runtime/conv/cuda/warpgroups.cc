@@ -27,7 +27,7 @@ using warpgroups::Taps;
 
 constexpr int kOnly = 90;
 
-/// Down and right.
+/// The axis down comes first, and then that to the right.
 using Axes = std::array<Axis, 2>;
 
 Axes AxesOf(const Problem& problem) {

@@ -154,7 +154,7 @@ struct Arguments {
   int x_pixels;
   /// The byte in a tile of x at which the first tap meets the first of each four pixels.
   int quad_of_x[kQuads];
-  /// Where in a tile each product's first pixel is.
+  /// The place of each product's first pixel in a tile.
   int row_of_product[kProducts];
   int column_of_product[kProducts];
   /// The works: a strip of a row's width in some images.

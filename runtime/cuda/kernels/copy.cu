@@ -221,7 +221,7 @@ GRADSMITH_COPY(bf16_f32, __nv_bfloat16, float)
 GRADSMITH_COPY(bf16_f64, __nv_bfloat16, double)
 GRADSMITH_COPY(bf16_f16, __nv_bfloat16, __half)
 
-// By the element's size and the elements moved at once.
+// Kernels are named by the element's size and the elements that are moved at once.
 #define GRADSMITH_TRANSPOSE(size, width, T)                                        \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads) \
       gradsmith_transpose_##size##_##width(                                        \
@@ -237,7 +237,7 @@ GRADSMITH_TRANSPOSE(4, 1, std::uint32_t)
 GRADSMITH_TRANSPOSE(4, 2, std::uint32_t)
 GRADSMITH_TRANSPOSE(4, 4, std::uint32_t)
 
-// By the element's type and the elements moved at once.
+// Kernels are named by the element's type and the elements that are moved at once.
 #define GRADSMITH_TRANSPOSE_AND_SUM(name, width, T, Element)                              \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kTransposeThreads)        \
       gradsmith_transpose_and_sum_##name##_##width(                                       \

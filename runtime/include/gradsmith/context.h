@@ -122,8 +122,8 @@ struct ContextOptions {
   /// that they were captured into, must not overlap on several streams.
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
-  /// Where workspace comes from unless `workspace` is given. Where it is unset, that is the
-  /// driver's memory pool.
+  /// The memory that workspace is made of, unless `workspace` is given. Where it is unset, that is
+  /// the driver's memory pool.
   Allocator allocator = {};
 };
 

@@ -84,7 +84,7 @@ struct Device : Precise {
     }
   }
 
-  /// With one reciprocal, of a number from 1 to 2.
+  /// It takes one reciprocal, of a number from 1 to 2.
   template <typename A>
   static GRADSMITH_FUNCTOR A Sigmoid(A x) {
     const A power = ExpOfNegative(-std::abs(x));
@@ -92,7 +92,9 @@ struct Device : Precise {
   }
 
   /// Its reciprocal is found once for all elements of a thread. What the product with that leaves
-  /// over makes the result the rounded quotient, but of subnormal numbers at ties.
+  /// over makes the result the rounded quotient, but of subnormal numbers at ties, and but for
+  /// counts whose digits all are ones, as those of 2^24 - 1, where the instruction's reciprocal is
+  /// a unit off.
   template <typename A>
   static GRADSMITH_FUNCTOR A QuotientByCount(A a, A count) {
     const A infinite = cuda::ReciprocalApproximately(count);

@@ -94,7 +94,7 @@ class ThreadTerms {
   }
 
  private:
-  /// Where a term lies in each tensor.
+  /// Offsets finds where a term lies in each tensor.
   __device__ __forceinline__ void Offsets(std::int64_t term, std::int64_t (&offsets)[kTensors])
       const {
 #pragma unroll

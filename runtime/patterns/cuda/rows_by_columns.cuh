@@ -484,7 +484,7 @@ class RowsByColumnsKernel {
   int behind_;
   int stored_[kOutputs];
   int turn_ = 0;
-  /// Where the thread's first column is of the row that is fetched next.
+  /// The thread's first column of the row that is fetched next.
   const char* ins_[AtLeastOne(Functor::kInputs)];
   A scalars_[internal::kMaxRowsScalars];
   Word columns_[kChunks][kColumns];

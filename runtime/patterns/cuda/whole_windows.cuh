@@ -41,7 +41,7 @@ __device__ __forceinline__ WholePart WholePartOf(const WholeLaunch& launch, int 
       launch.channels_first ? channels : 1};
 }
 
-/// Where the part's channel begins in a tensor.
+/// ChannelOf returns where the part's channel begins in a tensor.
 template <typename T>
 __device__ __forceinline__ T* ChannelOf(const WholeLaunch& launch, const WholePart& part, int t) {
   const internal::PerDim<std::int64_t>& strides = launch.task.strides[t];

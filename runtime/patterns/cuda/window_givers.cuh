@@ -114,7 +114,7 @@ class WindowGivers
     }
   }
 
-  /// Where the sums of a plane begin.
+  /// SumsAt returns where the sums of a plane begin.
   [[nodiscard]] __device__ __forceinline__ int SumsAt(int plane) const {
     if constexpr (kVolume) {
       return Base::SlotOf(plane) * this->launch.plane_sums + Base::ShiftOfPlane(plane, sums_shift_);
@@ -288,7 +288,7 @@ class WindowGivers
     }
   }
 
-  /// Where the sums of the elements are that equal keys.
+  /// Name finds where the sums of the elements are that equal keys.
   __device__ __forceinline__ void
   Name(const TileGroup& group, const T (&keys)[kGroup], short (&named)[kGroup]) const {
     Base::NameEqual(plane_, group.first, keys, [&](int plane) { return SumsAt(plane); }, named);

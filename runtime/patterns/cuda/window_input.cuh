@@ -210,7 +210,7 @@ class WindowInput : public WindowTile<T, kChannels, kVolume> {
     }
   }
 
-  /// Where the first element that is held of a plane is in shared memory.
+  /// InputOf returns where the first element that is held of a plane is in shared memory.
   [[nodiscard]] __device__ __forceinline__ const T* InputOf(int plane) const {
     if constexpr (kVolume) {
       return input_ + SlotOf(plane) * this->launch.plane_input + ShiftOfPlane(plane, input_base_);

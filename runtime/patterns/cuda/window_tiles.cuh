@@ -139,12 +139,13 @@ class WindowTile {
   }
   [[nodiscard]] __device__ __forceinline__ A* sums() const { return Shared<A>(0); }
 
-  /// Where the tile's windows in a plane begin in a tensor over these.
+  /// WindowsOffset returns where the tile's windows in a plane begin in a tensor over these.
   [[nodiscard]] __device__ __forceinline__ std::int64_t WindowsOffset(int tensor, int plane) const {
     const Extent extent = {launch.window_planes, launch.rows.output, launch.columns.output};
     return OffsetOf(tensor, extent, plane, rows.window, columns.window);
   }
-  /// Where a position of the tile's first channel is in a tensor over the input.
+  /// InputOffset returns where a position of the tile's first channel is in a tensor over the
+  /// input.
   [[nodiscard]] __device__ __forceinline__ std::int64_t
   InputOffset(int tensor, int plane, int row, int column) const {
     const Extent extent = {launch.input_planes, launch.rows.input, launch.columns.input};

@@ -63,7 +63,7 @@ struct WindowsPolicy {
   std::int64_t tile_bytes = 32 << 10;
   std::int64_t volume_bytes = 44 << 10;
   /// Bytes of shared memory that a tile of one row may take instead where the row is too long for
-  /// `tile_bytes`. At most kMostTileBytes.
+  /// `tile_bytes`. It is kMostTileBytes at most.
   std::int64_t most_tile_bytes = kMostTileBytes;
   /// Blocks that keep the GPU busy. Tiles take several channels, or whole volumes, where as many
   /// are left.

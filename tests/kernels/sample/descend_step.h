@@ -22,7 +22,7 @@ struct DescendStep {
   float* new_V = nullptr;
   /// Null for 1.
   const float* scale = nullptr;
-  /// Where the rate lies on the device; null where it is rate_on_host.
+  /// The rate's address on the device; null where it is rate_on_host.
   const float* rate = nullptr;
   float rate_on_host = 0;
   float momentum = 0;

@@ -21,7 +21,8 @@ void ForEachIndex(const Dims& dims, Visit visit) {
   }
 }
 
-/// Where an element of a tensor is that is broadcast to the dims that the index goes by.
+/// OffsetOf returns where an element is of a tensor that is broadcast to the dims that the index
+/// goes by.
 template <typename Ref>
 std::int64_t OffsetOf(const Ref& tensor, const Dims& index) {
   std::int64_t offset = 0;

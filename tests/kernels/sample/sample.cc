@@ -16,7 +16,7 @@ struct Walk {
   Dims rows;  ///< the dims without the axis
   int axis = 0;
 
-  /// Where row `row` begins in a tensor with the axis.
+  /// OffsetOf returns where row `row` begins in a tensor with the axis.
   [[nodiscard]] std::int64_t OffsetOf(std::int64_t row, const Strides& strides, bool has_axis)
       const {
     std::int64_t offset = 0;

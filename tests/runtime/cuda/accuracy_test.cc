@@ -128,7 +128,7 @@ class CudaAccuracy : public CudaTest {
   }
 };
 
-/// Where cuDNN's quickest kernels are off by 4e-6 to 3e-5.
+/// These are layers for which cuDNN's quickest kernels are off by 4e-6 to 3e-5.
 TEST_F(CudaAccuracy, StrictFloatKeepsItsPromiseInEveryMode) {
   Random random("cuda accuracy");
   for (const Layer& layer :

@@ -450,7 +450,7 @@ TEST_P(BatchNormOwnPathsTest, LargeMean) {
       for (std::size_t c = 0; c < inv_std.size(); ++c) {
         EXPECT_NEAR(inv_std[c], expected[c], (T == kF ? 1e-6 : 1e-12) * expected[c]);
       }
-      // With the statistics of the data, which the forward left.
+      // The gradient has the statistics of the data, which the forward left.
       CompareBackward(data, {}, 512 * larger);
     }
   }

@@ -131,7 +131,7 @@ class CudaCache : public CudaTest {
 
 TEST_F(CudaCache, SecondProcessDoesNotSearch) {
   const ChildResult first = Child(SearchMode::kBenchmark, "first");
-  // For each gradient, and for both together.
+  // There is a search for each gradient, and one for both together.
   EXPECT_EQ(first.Number("searches"), 3) << first.output;
   EXPECT_EQ(first.Number("warnings"), 0) << first.output;
   EXPECT_EQ(Decisions().size(), 3U) << Read();

@@ -356,7 +356,7 @@ TEST_F(ConvDirectTest, CheckAddsWhatWasThereBefore) {
   }
 }
 
-/// Of a 3x3 convolution of square images.
+/// Checked returns how many elements of a 3x3 convolution of square images are looked at.
 std::int64_t Checked(Primitive primitive, std::int64_t batch, std::int64_t channels, int side) {
   Attributes attributes;
   attributes.pads = {1, 1, 1, 1};

@@ -183,7 +183,7 @@ namespace {
 
 constexpr std::array<DataType, 2> kTypes = {DataType::kMLFloat16, DataType::kBFloat16};
 
-/// With a pad of one around.
+/// Around returns a layer of 3 taps along each axis with a pad of one around.
 ConvShape Around(std::string name, Sizes x, std::int64_t y_channels) {
   Sizes w = {y_channels, x[1]};
   IntList pads;

@@ -213,7 +213,7 @@ TEST(FormsOf, TensorCoresWantMultiplesOfChannels) {
   EXPECT_EQ(Detours(task), (Forms{{"nchw", kAllCopied}}));
 }
 
-/// As the backward data of a network's first layer, by small steps.
+/// The backward data of a network's first layer by small steps is such a problem.
 TEST(FormsOf, ChannelsThatWindowsTakeNeedNoPadding) {
   struct Case {
     Primitive primitive;
@@ -332,7 +332,7 @@ TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
   Task task = depthwise(true);
   EXPECT_EQ(Detours(task), (Forms{{"nchw", {true, false, true}}}));
   EXPECT_TRUE(FormsOf(task).back().is_for_own);
-  // Not by rows any more, but by bands and by lines.
+  // It is computed by bands and by lines now, and by rows no more.
   task.problem.axes[1].dilation = 2;
   EXPECT_EQ(Detours(task), (Forms{{"nchw", {true, false, true}}}));
   // There are no kernels for both.

@@ -26,7 +26,7 @@ struct Layer {
   DataType type = DataType::kMLFloat16;
 };
 
-/// In NHWC.
+/// MakeTask returns a layer's task in NHWC.
 Task MakeTask(Primitive primitive, const Layer& layer) {
   std::vector<Axis> axes;
   for (const std::int64_t x : {layer.height, layer.width}) {
@@ -88,7 +88,7 @@ TEST(Grouped, TakesGroupsThatFillASlice) {
   EXPECT_FALSE(PlanOf({.channels = 16, .group = 1}));
 }
 
-/// Of 4 million elements of dY or more, without a search.
+/// From 4 million elements of dY on it comes first without a search.
 TEST(Grouped, ComesFirstWhereTensorsAreLarge) {
   for (const std::int64_t batch : {10, 11}) {
     const Layer layer = {.batch = batch};

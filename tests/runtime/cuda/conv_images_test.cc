@@ -39,7 +39,7 @@ struct Layer {
   DataType type = DataType::kMLFloat16;
 };
 
-/// In NHWC.
+/// PlanOf returns the plan of a layer in NHWC.
 std::optional<Images> PlanOf(const Layer& layer, int compute_capability = 90) {
   return PlanImages(
       compute_capability, TaskOf(Primitive::kBackwardData, layer),
@@ -102,7 +102,7 @@ TEST(Images, HasRoomForItsForms) {
   EXPECT_EQ(images::kConfigAt[PlanOf({.y_channels = 40})->config].channels, 64);
 }
 
-/// Of 2^20 elements of dY or more, without a search.
+/// From 2^20 elements of dY on it comes first without a search.
 TEST(Images, ComesFirstWhereTensorsAreLarge) {
   for (const std::int64_t batch : {1, 2}) {
     const Layer layer = {.batch = batch};
@@ -185,7 +185,7 @@ TEST(ImagesFilter, CutsChannelsIntoTiles) {
   EXPECT_EQ(plan->workspace(), std::size_t{132} * 136 * 4 * 4 * 3 * sizeof(float));
 }
 
-/// Of Hopper.
+/// The multiprocessors are those of Hopper.
 TEST(ImagesFilter, HasRoomForItsForms) {
   constexpr int kSharedOfMultiprocessor = 228 << 10;
   constexpr int kSharedOfEachBlock = 1 << 10;

@@ -39,7 +39,7 @@ Problem ByPointwise(ConvShape shape) {
   return {std::move(shape), "in one pass: own/pointwise"};
 }
 
-/// Of 2 images.
+/// ByDepthwiseTiles returns a problem of 2 images.
 Problem ByDepthwiseTiles(
     std::int64_t channels,
     std::int64_t height,

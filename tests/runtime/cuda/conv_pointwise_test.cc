@@ -22,7 +22,7 @@ struct Layer {
   DataType type = DataType::kMLFloat16;
 };
 
-/// In NHWC.
+/// MakeTask returns a layer's task in NHWC.
 Task MakeTask(Primitive primitive, const Layer& layer) {
   const Axis axis = LayerAxis(layer.side, layer.taps, layer.step);
   return NhwcTask(

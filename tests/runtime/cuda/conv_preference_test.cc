@@ -249,7 +249,7 @@ TEST(Preference, WindowsComeBeforeDepthwiseOfHalfInChannelsLast) {
   EXPECT_FALSE(pay(kDoubled, DataType::kMLFloat16, Layout::kFirst)) << "dense rows";
   EXPECT_FALSE(pay(kDoubled, DataType::kFloat, Layout::kLast));
   EXPECT_FALSE(pay(kSmallSeven, DataType::kMLFloat16, Layout::kLast));
-  // But after cuDNN's own depthwise engines.
+  // Ours come after cuDNN's own depthwise engines, though.
   EXPECT_FALSE(OursComeFirst(
       TaskOf(kDepthwise, kFilter, DataType::kMLFloat16, Layout::kLast), /*in_tf32=*/false,
       /*has_window=*/true));

@@ -50,7 +50,7 @@ TEST(Warpgroups, SharesALayer) {
   EXPECT_EQ(plan->arguments.works, 128);
   EXPECT_EQ(plan->arguments.slices, 8);
   EXPECT_EQ(plan->workspace(), std::size_t{8} * 256 * 256 * 9 * sizeof(float));
-  // Of 16 by 16 pixels of an image 14 by 14.
+  // A tile of 16 by 16 pixels has an image of 14 by 14.
   EXPECT_DOUBLE_EQ(plan->share, 14.0 * 14 / (16 * 16));
 }
 
@@ -70,7 +70,7 @@ TEST(Warpgroups, SharesTapsOfSteps) {
   EXPECT_EQ(first.count, 2);
   EXPECT_EQ(first.phase, 1);
   EXPECT_EQ(first.q, -1);
-  // Of two images 32 pixels in two tiles.
+  // Two tiles have 32 pixels of two images.
   EXPECT_DOUBLE_EQ(plan->share, 0.5);
 }
 
@@ -135,7 +135,7 @@ TEST(Warpgroups, LeavesTheRestToOthers) {
 namespace gradsmith::cuda {
 namespace {
 
-/// Of a result's norm.
+/// Results may be off by this much of their norm.
 constexpr double kTolerance = 1e-3;
 
 ConvShape Square(std::string name, Sizes x, std::int64_t y_channels, std::int64_t taps = 3) {

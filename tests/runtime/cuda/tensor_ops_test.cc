@@ -99,7 +99,7 @@ TEST_F(TensorOpsTest, ConvertsBetweenAllTypes) {
         Tensor to =
             Make(to_type, dims, repeat == 0 ? Contiguous(dims) : RandomPlacement(dims, &random));
         SCOPED_TRACE(from.Text() + " -> " + to.Text());
-        // From far below the smallest half to far above the largest.
+        // Values go from far below the smallest half to far above the largest.
         std::vector<double> values(from.count());
         std::generate(values.begin(), values.end(), [&] {
           return std::ldexp(random.Real(-1, 1), static_cast<int>(random.Integer(-30, 20)));

@@ -262,7 +262,7 @@ TEST(CpuChoice, ABiasAsksForAnother) {
   const Dims w_dims = {16, 16, 3, 3};
   const std::vector<float> x(16 * 81, 1);
   const std::vector<float> w(16 * 16 * 9, 1);
-  // With a gap behind each element.
+  // The bias has a gap behind each element.
   const std::vector<float> bias(32, 5);
   const TensorView<const float> b = {bias.data(), {16}, Strides{2}};
   std::vector<float> y(16 * 81);

@@ -118,7 +118,7 @@ TEST(OneDnnPadding, MeetsNothingThatIsNotFinite) {
   }
 }
 
-/// Where the result shows nothing of some of what is multiplied with padding alone.
+/// Nothing in the result tells of some of what is multiplied with padding alone.
 TEST(OneDnnPadding, MayBeAllThatSomethingMeets) {
   Random random("nothing but padding");
   for (const ConvShape& shape : std::vector<ConvShape>{

@@ -10,7 +10,7 @@ namespace {
 using cuda::Difference;
 using cuda::LoadElement;
 
-/// Where a sample lies along each of the sample dims.
+/// Place says where a sample lies along each of the sample dims.
 struct Place {
   std::int64_t channel;
   std::int64_t at[kSampleDims];

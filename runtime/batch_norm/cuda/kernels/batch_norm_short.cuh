@@ -25,7 +25,7 @@ struct Samples {
         apart(operand.strides[kInner]) {}
 };
 
-/// Where a sample of the output lies.
+/// OutputOffset returns where a sample of the output lies.
 __device__ std::int64_t
 OutputOffset(const Walk& walk, const Operand& output, std::int64_t channel, int sample) {
   const std::int64_t row = Divide(sample, walk.counts[kInner]);

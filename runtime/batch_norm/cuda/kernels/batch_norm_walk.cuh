@@ -26,7 +26,7 @@ __device__ std::int64_t Divide(std::int64_t a, std::int64_t b) {
   return a / b;
 }
 
-/// Where a row of channel 0 begins.
+/// RowOffset returns where a row of channel 0 begins.
 __device__ std::int64_t RowOffset(const Walk& walk, const Operand& operand, std::int64_t row) {
   if (row == 0 || (walk.counts[0] == 1 && walk.counts[1] == 1)) {
     return row * operand.strides[2];
@@ -45,7 +45,7 @@ __device__ std::int64_t ChannelOf(const Walk& walk, std::int64_t column) {
   return place - Divide(place, walk.channels) * walk.channels;
 }
 
-/// Where a column lies in each step.
+/// ColumnOffset returns where a column lies in each step.
 __device__ std::int64_t
 ColumnOffset(const Walk& walk, const Operand& operand, std::int64_t column) {
   if (walk.run == 1) {

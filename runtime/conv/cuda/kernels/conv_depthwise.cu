@@ -61,7 +61,7 @@ __device__ __forceinline__ Place PlaceOf(const Arguments& p) {
   return place;
 }
 
-/// Where a column begins.
+/// Column says where a column begins.
 struct Column {
   std::int64_t n;
   int depth;

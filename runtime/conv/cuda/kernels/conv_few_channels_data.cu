@@ -24,7 +24,7 @@ struct Work {
   Plane y;
   Corner corner;
   int plane;
-  /// Of a volume's taps, and of y's channels.
+  /// Which of a volume's taps, and which part of y's channels, is summed now.
   int depth_tap = 0;
   int part = 0;
   /// Whether nothing of the tile has been summed before, and nothing will be after.
@@ -156,7 +156,7 @@ class WorksOfVolumes {
   struct Place {
     int strip;
     int band;
-    /// Of all, and of those of its image.
+    /// The plane is counted among all, the depth among those of its image.
     int plane;
     int depth;
   };

@@ -295,7 +295,8 @@ class Slice {
     return y / p_.group_channels == x / p_.group_channels;
   }
 
-  /// Where the filter has a product's tap. A window's first row and column meet the last tap.
+  /// ElementOf returns where the filter has a product's tap. A window's first row and column meet
+  /// the last tap.
   [[nodiscard]] __device__ int ElementOf(int product, int place, int y, int x) const {
     const int tap =
         kTaps * kTaps - 1 - Which::RowOf(product, place) * kTaps - Which::ColumnOf(product, place);

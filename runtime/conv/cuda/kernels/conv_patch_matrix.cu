@@ -25,7 +25,7 @@ __device__ __forceinline__ bool AddAxis(const Axis& axis, int* row, std::int64_t
   return patch < axis.patches && tap < axis.taps;
 }
 
-/// Where a row's patches begin in the matrix.
+/// PlaceOfRow returns where a row's patches begin in the matrix.
 __device__ __forceinline__ std::int64_t PlaceOfRow(const Arguments& p, int row) {
   std::int64_t place = 0;
   const bool is_inner = AddAxis(p.axes[1], &row, &place);

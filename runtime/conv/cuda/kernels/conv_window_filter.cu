@@ -180,7 +180,7 @@ __device__ __forceinline__ void SumFilter(
         p.tiling.tile[0] * p.tiling.tile[1], p.tiling.tile_columns, p.y_slab_chunks,
         p.y_pixel_bytes, window + bytes_of_x);
   };
-  // Where a tile's positions are in its window.
+  // Shared memory begins with the places of a tile's positions in its window.
   auto* places = reinterpret_cast<int*>(shared);
   const int positions = p.tiling.tile[0] * p.tiling.tile[1];
   for (int i = static_cast<int>(threadIdx.x); i < positions; i += kFilterThreads) {

@@ -67,7 +67,7 @@ struct Work {
   int window;
 };
 
-/// Where one of a work's windows is.
+/// Place says where one of a work's windows is.
 struct Place {
   __device__ __forceinline__ Place(const Arguments& p, int number) : column(number) {
     strip = cuda::DivideBy(p.windows, &column);
@@ -88,7 +88,7 @@ __device__ __forceinline__ T* PlaneOf(const Planes& planes, T* first, int image)
   return first + image * planes.image_stride + static_cast<int>(blockIdx.x) * planes.channel_stride;
 }
 
-/// Where a row of one of a work's images begins.
+/// RowAt returns where a row of one of a work's images begins.
 __device__ __forceinline__ int RowAt(const Planes& planes, int image, int row) {
   return image * static_cast<int>(planes.image_stride) + row * planes.row_stride;
 }

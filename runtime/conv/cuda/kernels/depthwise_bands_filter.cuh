@@ -25,7 +25,7 @@ struct Item {
     block = (number - group * sets) * kBlocks;
     taps = 0;  // of a group beyond the last one
     for (phase = 0; phase < p.step_down; ++phase) {
-      // Of steps down, every so manieth tap meets the same rows.
+      // Where windows step down, every so manieth tap meets the same rows.
       const int of_phase = (p.taps_down - phase + p.step_down - 1) / p.step_down;
       const int groups = (of_phase + kRows - 1) / kRows;
       if (group < groups) {

@@ -42,7 +42,7 @@ MakeBands(const Arguments& p, const typename Math::T* filter, typename Math::T* 
   }
 }
 
-/// Where a lane's part of the first block of a band is.
+/// BandOf returns where a lane's part of the first block of a band is.
 template <typename Math>
 __device__ __forceinline__ unsigned BandOf(const Arguments& p, unsigned bands, int shift) {
   const int first =
@@ -69,7 +69,7 @@ class Results {
     }
     const int band_row = Math::kEach * p.band_pitch * static_cast<int>(sizeof(T));
     for (int phase = 0; phase < p.step_down; ++phase) {
-      // Of steps down, every so manieth tap meets the same rows.
+      // Where windows step down, every so manieth tap meets the same rows.
       const int taps = (p.taps_down - phase + p.step_down - 1) / p.step_down;
       for (int block = 0; block < p.blocks; ++block) {
         AddBlock(

@@ -23,7 +23,7 @@ struct Run {
   static constexpr int kLength = kVectors * kOfVector;
   static constexpr int kPitch = kLength + kOfVector;
 
-  /// Where a position of a line is.
+  /// At returns where a position of a line is.
   static __device__ __forceinline__ int At(int position) {
     return position + position / kLength * kOfVector;
   }

@@ -19,7 +19,7 @@ using depthwise::Pack;
 using depthwise::Unpack;
 using depthwise::WithPiece;
 
-/// Where a thread's tile is.
+/// Place says where a thread's tile is.
 struct Place {
   std::uint32_t plane;
   int strip;
@@ -95,7 +95,7 @@ LoadPieces(const T* line, bool is_row, int column, int width, unsigned int (&wor
   }
 }
 
-/// Where a tile is written.
+/// Memory is what a tile is written to.
 enum class Memory { kGlobal, kShared };
 
 template <Memory kMemory, int kPiece, int kMain, typename T, int kWords>

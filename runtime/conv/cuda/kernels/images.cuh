@@ -397,7 +397,8 @@ class FilterGradient {
     return PlaceOf<Memory::kChannels>(column, Lane() / 8 % 2);
   }
 
-  /// Where the pixels of a lane's position are within a row of x; of the upper lanes the next pair.
+  /// PlaceOfTaps returns where the pixels of a lane's position are within a row of x; the upper
+  /// lanes have the next pair.
   [[nodiscard]] __device__ __forceinline__ static unsigned PlaceOfTaps() {
     const int position = Lane() % kTile;
     const int pair = Lane() / kTile;

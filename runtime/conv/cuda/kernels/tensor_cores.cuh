@@ -23,7 +23,7 @@ using cuda::Lane;
 using cuda::WaitForCopies;
 using cuda::Whole;
 
-/// Where a position is.
+/// Position says where a position is.
 struct Position {
   int image;
   int at[kSpatialRank];
@@ -193,7 +193,7 @@ using Element = typename ElementOf<kMath>::Type;
 template <Math kMath>
 using Sum = cuda::Accumulator<Element<kMath>>;
 
-/// Where elements of a panel are.
+/// Panel knows where its elements are.
 template <typename T, int kLines, bool kDeep>
 struct Panel {
   static constexpr int kSize = sizeof(T);

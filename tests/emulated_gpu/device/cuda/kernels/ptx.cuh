@@ -258,7 +258,8 @@ inline std::uint64_t ColumnsAt(unsigned address) {
   return address;
 }
 
-/// At once, a warp at a time. The chunks of a column's 32 bytes lie where the address has them.
+/// The product is made at once, by a warp at a time. The chunks of a column's 32 bytes lie where
+/// the address has them.
 template <int kSums>
 void AddWarpgroupProduct(const std::uint32_t (&a)[4], std::uint64_t columns, float (&sums)[kSums]) {
   using Chunk = std::array<std::uint32_t, 4>;
