@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "conv/cuda/depthwise.h"
 #include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/parts.h"
@@ -19,8 +18,6 @@
 namespace gradsmith::conv {
 
 namespace {
-
-using internal::Plan;
 
 /// A filter's gradient sums so many products that what tensor cores cut off counts. Depthwise ones
 /// do without them.
