@@ -46,7 +46,7 @@ def large_schema(count: int) -> str:
 
 def copy_of(entry: str, suffix: str, cases: dict[str, str]) -> str:
     longest = grammar.MAX_NAME - len(suffix)
-    name = rf"^(  - name|    gradient_of): (\w{{1,{longest}}})\w*$"
+    name = rf"^(  - name|    gradient_of): ([A-Z]\w{{0,{longest - 1}}})\w*$"
     entry = re.sub(name, rf"\1: \2{suffix}", entry, flags=re.MULTILINE)
     entry = re.sub(
         r"^    cases:(?: [&*](\w+))?\n((?:      - .*\n)*)",  # an anchor or alias, else they are in the entry itself

@@ -103,7 +103,7 @@ def numbers_of(entries: list[str]) -> dict[str, int]:
 
 def gradient_of(entry: str) -> str:
     found = re.search(r"^    gradient_of: (\w+)$", entry, re.MULTILINE)
-    return found[1] if found else ""
+    return found[1] if found and found[1] != "none" else ""
 
 
 def main(which: str, output: Path) -> None:
