@@ -106,8 +106,8 @@ def add_what_the_pages_tell(copy: Path) -> None:
 @pytest.fixture(scope="module")
 def tree() -> Path:
     """The copy that is built, of few operators; its folder stays, so that little is built anew."""
-    with_these = ("ConvTranspose", "ConvTransposeGrad")  # tests of the Python package name them
-    with_these += ("Relu",)  # which has anchors that README's example refers to
+    # Tests of the Python package name the first two; what README's example repeats has its anchors in the last.
+    with_these = ("ConvTranspose", "ConvTransposeGrad", "Relu")
     copy_with_few_operators(REPOSITORY, COPY, (*SOURCES, *PAGES, *FOLDERS), with_these)
     add_what_the_pages_tell(COPY)
     in_the_copy(TO_BUILD.replace("cmake -S", f"cmake {QUICKLY} -S"))
