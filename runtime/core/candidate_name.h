@@ -47,7 +47,7 @@ enum class Arrangement : unsigned char {
 /// CandidateName is what the id of any candidate says.
 struct CandidateName {
   Arrangement arrangement = Arrangement::kAlone;
-  /// Two in turn and side by side, otherwise one.
+  /// There are two in turn and side by side, otherwise one.
   std::vector<KernelName> kernels = {};
 
   /// Read returns nothing where Write does not write such a text.

@@ -29,7 +29,8 @@ class ChannelWalk {
  public:
   using PerTensor = std::array<std::int64_t, kCount>;
 
-  /// Elements of all tensors, `strides` apart: of one channel, or of consecutive channels.
+  /// Stretch is elements of all tensors, `strides` apart: of one channel, or of consecutive
+  /// channels.
   struct Stretch {
     std::int64_t channel;
     PerTensor offsets;

@@ -38,7 +38,7 @@ inline constexpr int kDecisionFields = 8;
 /// What others may have had a hand in is neither read nor written: see UserFile.
 class DecisionFile {
  public:
-  /// Some ten thousand decisions.
+  /// The file holds some ten thousand decisions at most.
   static constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 
   /// A file that has grown beyond `most_bytes` is written anew with the newest half of that.

@@ -106,7 +106,7 @@ class PassOperands {
 
   RowsPasses passes_;
   NamedDims dims_;
-  /// The call's, and the temporaries behind them.
+  /// The call's inputs, behind which the temporaries lie.
   Arguments inputs_;
   Arguments outputs_;
   InlineVector<std::size_t, kMaxRowsTemporaries> offsets_;

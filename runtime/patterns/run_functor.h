@@ -51,7 +51,8 @@ struct FunctorCall {
   std::span<const TensorRef> tensors;
 };
 
-/// RunFunctorOfRows computes rows on CUDA. An error in a build without it, or without nvcc.
+/// RunFunctorOfRows computes rows on CUDA. It returns an error in a build without CUDA, or without
+/// nvcc.
 Status RunFunctorOfRows(
     const Context& context,
     const FunctorCall& call,
@@ -60,7 +61,7 @@ Status RunFunctorOfRows(
     std::span<const double> scalars);
 
 /// RunFunctorOfWindows computes a reduction of windows on CUDA, or where `gathers` is true a
-/// gather. An error in a build without it, or without nvcc.
+/// gather. It returns an error in a build without CUDA, or without nvcc.
 Status RunFunctorOfWindows(
     const Context& context,
     const FunctorCall& call,

@@ -75,8 +75,8 @@ Status CheckWindows(
 /// The fewest elements that are worth a thread of their own.
 inline constexpr std::int64_t kWindowsGrain = 1024;
 
-/// How the CPU meets memory. Sums are in double: of a window of 2^24 elements float holds no one of
-/// them any more.
+/// WindowsOnCpu is how the CPU meets memory. Sums are in double: of a window of 2^24 elements float
+/// holds no one of them any more.
 struct WindowsOnCpu {
   using Position = std::int64_t;
   template <typename T>

@@ -23,8 +23,8 @@ GRADSMITH_WINDOWS bool IsNan(A x) {
   return x != x;  // NOLINT(misc-redundant-expression): std::isnan is of the host alone
 }
 
-/// Per dim of a tensor (N, C, D...) with three spatial axes. Where there are fewer, those that are
-/// missing come first and have one position.
+/// PerDim has a number for each dim of a tensor (N, C, D...) with three spatial axes. Where there
+/// are fewer, those that are missing come first and have one position.
 template <typename Number>
 struct PerDim {
   Number batch = 0;
