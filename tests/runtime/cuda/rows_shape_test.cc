@@ -219,16 +219,16 @@ TEST_F(CudaRowsShape, FewRowsWhoseColumnsAreSummedHaveOneBlock) {
   const auto threads = static_cast<unsigned>(RowsPolicyOf(device()).threads_of_few_rows);
   // 25 vectors of four floats, and 100 halves, which are no whole vectors.
   for (const DataType type : {DataType::kFloat, DataType::kMLFloat16}) {
-    RowsShape shape = ByColumns{.rows = 8, .length = 100, .type = type}.ShapeOn(device());
+    RowsShape shape = ByColumns{.rows = 8, .length = 100, .type = type}.ShapeOn({device()});
     EXPECT_TRUE(shape.launch.is_only_block);
     EXPECT_EQ(shape.launch.teams, 8);
     EXPECT_EQ(shape.threads, type == DataType::kFloat ? 8U * 32U : threads);
     // More threads than the row has vectors would find nothing to do.
-    shape = ByColumns{.rows = 8, .length = 12, .type = type}.ShapeOn(device());
+    shape = ByColumns{.rows = 8, .length = 12, .type = type}.ShapeOn({device()});
     EXPECT_TRUE(shape.launch.is_only_block);
     EXPECT_LE(shape.launch.members, 16);
     // So many rows are several blocks.
-    shape = ByColumns{.rows = 999, .length = 100, .type = type}.ShapeOn(device());
+    shape = ByColumns{.rows = 999, .length = 100, .type = type}.ShapeOn({device()});
     EXPECT_FALSE(shape.launch.is_only_block);
     EXPECT_GT(shape.blocks, 1);
   }
