@@ -293,7 +293,9 @@ def test_kernels_are_those_of_the_runtime_and_of_folders_that_are_named(schema: 
         result = subprocess.run([*check, *options], env=environment, capture_output=True, text=True, check=False)
         return result.stdout + result.stderr
 
-    unknown = "error[G701]: there is no kernel scale::Scale, for no folder of kernels (--kernels) has scale/kernels.h\n"
+    unknown = (
+        "error[G701]: there is no kernel scale::Scale, for neither runtime nor any --kernels has scale/kernels.h\n"
+    )
     assert unknown in told()
     assert unknown in told(tmp_path)
     assert "no errors" in told(tmp_path, KERNELS)

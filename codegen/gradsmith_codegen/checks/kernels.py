@@ -43,7 +43,7 @@ def unknown_kernel(op: Op, scope: Scope) -> Iterator[Finding]:
         message = (
             f"there is no kernel {op.kernel} in {header_of(op)}{instead(op.kernel, known.kernel_names)}"
             if known
-            else f"there is no kernel {op.kernel}, for no folder of kernels (--kernels) has {header_of(op)}"
+            else f"there is no kernel {op.kernel}, for neither runtime nor any --kernels has {header_of(op)}"
             f"{did_you_mean(op.kernel, scope.kernels.kernel_names())}"
         )
         yield Finding(message, op.at("kernel"))
