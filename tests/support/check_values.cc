@@ -313,6 +313,47 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
   return report;
 }
 
+Report CheckLayouts(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const Present present = AllPresent(subject.op().inputs);
+  for (const bool spread_outputs : {false, true}) {
+    Case mixed = WithExactAttributes(subject, problem);
+    mixed.layout = spread_outputs ? Layout::kContiguous : Layout::kStrided;
+    mixed.layout_of_outputs = spread_outputs ? Layout::kStrided : Layout::kContiguous;
+    const std::string doing = spread_outputs ? "with gaps in outputs" : "with gaps in inputs";
+    if (auto exact = FindExactProblem(subject, mixed, present, seed)) {
+      RunAndCompare(subject, mixed.attributes, *exact, doing, report);
+    } else {
+      report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
+    }
+  }
+  return report;
+}
+
+Report CheckAttributes(const Subject& subject, const Case& problem, const std::string& seed) {
+  Report report;
+  const Case adapted = WithExactAttributes(subject, problem);
+  auto exact = FindExactProblem(subject, adapted, AllPresent(subject.op().inputs), seed);
+  if (!exact) {
+    report.Fail("no integers were found whose results the row's types hold exactly");
+    return report;
+  }
+  for (std::size_t i = 0; i < adapted.attributes.size(); ++i) {
+    std::vector<Attribute> without = adapted.attributes;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    // Other dims may come of it, so that the call is refused: it counts that it was made.
+    if (const Result<Kernel> other = Kernel::Create(*subject.row, without); other.ok()) {
+      (void)subject.run(
+          *other, ContextFor(*subject.row, 2), exact->arguments.InputRefs(),
+          exact->arguments.OutputRefs());
+    }
+    RunAndCompare(
+        subject, adapted.attributes, *exact,
+        "after a call without " + std::string(adapted.attributes[i].name), report);
+  }
+  return report;
+}
+
 Report CheckAccumulate(const Subject& subject, const Case& problem, const std::string& seed) {
   Report report;
   const Case adapted = WithExactAttributes(subject, problem);

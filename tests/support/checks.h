@@ -21,6 +21,15 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
 /// subset of the outputs of a row that may add up in another order for it.
 Report CheckRandom(const Subject& subject, const Case& problem, const std::string& seed);
 
+/// CheckLayouts compares results as CheckExact does where inputs lie otherwise than outputs: these
+/// are contiguous and those have gaps, and the other way round.
+Report CheckLayouts(const Subject& subject, const Case& problem, const std::string& seed);
+
+/// CheckAttributes compares results as CheckExact does right after calls on the same arguments that
+/// lack one of the case's attributes each: what a row keeps of a call must not be taken for
+/// another's.
+Report CheckAttributes(const Subject& subject, const Case& problem, const std::string& seed);
+
 /// CheckDefinition compares an operator that has a reference::Definition with it, on CheckRandom's
 /// data.
 Report CheckDefinition(const Subject& subject, const Case& problem, const std::string& seed);
@@ -81,7 +90,7 @@ Report CheckNeighbours(const Subject& subject);
 struct Kind {
   std::string name;
   Report (*check)(const Subject& subject, const Case& problem, const std::string& seed);
-  bool (*applies)(const Row& row, const OpTests& tests);
+  bool (*applies)(const Row& row, const OpTests& tests, const Case& problem);
 };
 
 /// CaseKinds returns the checks that are made of every row on every case.

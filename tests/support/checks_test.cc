@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -100,7 +101,7 @@ TEST(ChecksTest, HonestKernelsPass) {
     EXPECT_EQ(CheckNeighbours(subject).failures, std::vector<std::string>());
     for (const Case* problem : subject.tests->cases) {
       for (const Kind& kind : CaseKinds()) {
-        if (kind.applies(*subject.row, *subject.tests)) {
+        if (kind.applies(*subject.row, *subject.tests, *problem)) {
           const Report report = kind.check(subject, *problem, "seed");
           EXPECT_TRUE(report.ok()) << kind.name << " " << problem->name;
           EXPECT_EQ(report.failures, std::vector<std::string>());
@@ -145,9 +146,9 @@ TEST(ChecksTest, NotFiniteNumbersAreForFormulasOnEachBackend) {
   row.op = &schema;
   row.backend = Backend::kCuda;
   schema.kernel = "formulas::Scale";
-  EXPECT_TRUE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests));
+  EXPECT_TRUE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests, {}));
   schema.kernel = "fake::Scale";
-  EXPECT_FALSE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests));
+  EXPECT_FALSE(not_finite->applies(row, *MakeSubject(kScaleFloat).tests, {}));
 }
 
 TEST(ChecksTest, ExactFindsOneUnitInTheLastPlace) {
@@ -252,6 +253,39 @@ TEST(ChecksTest, ExactFindsAKernelThatFails) {
   });
   EXPECT_TRUE(
       Finds(CheckExact(liar.subject(), CaseNamed(kScaleGradFloat, "plain"), "seed"), "no luck"));
+}
+
+/// Writes dX where it would be if it lay as X does.
+Status AsXLies(const Context& c, const void* a, Inputs in, Outputs out) {
+  std::vector<TensorRef> outputs(out.begin(), out.end());
+  const bool is_dense = in[1].strides == ContiguousStrides(in[1].dims);
+  if (outputs[0].present && is_dense) {  // not beyond its memory
+    outputs[0].strides = in[1].strides;
+  }
+  return Honest(c, a, in, outputs);
+}
+
+TEST(ChecksTest, LayoutsFindsOutputsThatAreWrittenAsInputsLie) {
+  const Liar liar(kScaleGradFloat, &AsXLies);
+  const Case& problem = CaseNamed(kScaleGradFloat, "plain");
+  EXPECT_EQ(CheckExact(liar.subject(), problem, "seed").failures, std::vector<std::string>());
+  EXPECT_TRUE(Finds(CheckLayouts(liar.subject(), problem, "seed"), "with gaps in outputs: dX"));
+}
+
+/// Takes the first call's factor for that of all.
+Status OfTheFirstFactor(const Context& c, const void* a, Inputs in, Outputs out) {
+  static const std::int64_t first = *static_cast<const std::int64_t*>(a);
+  const Status status = Honest(c, a, in, out);
+  const std::int64_t asked = *static_cast<const std::int64_t*>(a);
+  Change(out, static_cast<float>(first) / static_cast<float>(asked));
+  return status;
+}
+
+TEST(ChecksTest, AttributesFindsACallThatIsTakenForAnother) {
+  const Liar liar(kScaleGradFloat, &OfTheFirstFactor);
+  const Case& problem = CaseNamed(kScaleGradFloat, "factor");
+  EXPECT_TRUE(
+      Finds(CheckAttributes(liar.subject(), problem, "seed"), "after a call without factor: dX"));
 }
 
 TEST(ChecksTest, RandomFindsAnErrorThatRoundingDoesNotExplain) {

@@ -66,7 +66,7 @@ class Registrar {
       Subject subject_of_case = subject;
       subject_of_case.row = &RowForCase(*row, *problem);
       for (const Kind& kind : CaseKinds()) {
-        if (kind.applies(*row, tests)) {
+        if (kind.applies(*row, tests, *problem)) {
           AddCase(subject_of_case, *problem, kind, kind.name + "/" + name + "_" + problem->name);
         }
       }
@@ -188,29 +188,39 @@ const std::vector<const OpTests*>& AllOpTests() {
 }
 
 const std::vector<Kind>& CaseKinds() {
-  constexpr auto kAlways = [](const Row&, const OpTests&) { return true; };
-  constexpr auto kGradients = [](const Row& row, const OpTests&) {
+  constexpr auto kAlways = [](const Row&, const OpTests&, const Case&) { return true; };
+  constexpr auto kGradients = [](const Row& row, const OpTests&, const Case&) {
     return !row.op->gradient_of.empty();
   };
-  constexpr auto kInPlace = [](const Row& row, const OpTests&) {
+  constexpr auto kInPlace = [](const Row& row, const OpTests&, const Case&) {
     return std::ranges::any_of(
         row.op->outputs, [](const TensorSpec& output) { return output.in_place_of >= 0; });
   };
-  constexpr auto kShapeOnly = [](const Row& row, const OpTests&) {
+  constexpr auto kShapeOnly = [](const Row& row, const OpTests&, const Case&) {
     return std::ranges::any_of(
         row.op->inputs, [](const TensorSpec& input) { return input.shape_only; });
   };
-  constexpr auto kDefined = [](const Row& row, const OpTests&) {
+  constexpr auto kDefined = [](const Row& row, const OpTests&, const Case&) {
     return HasFormulas(row) && reference::DefinitionOf(row.op->name) != nullptr;
   };
-  constexpr auto kHasSeams = [](const Row&, const OpTests& tests) { return !tests.seams.empty(); };
+  constexpr auto kHasSeams = [](const Row&, const OpTests& tests, const Case&) {
+    return !tests.seams.empty();
+  };
+  constexpr auto kContiguous = [](const Row&, const OpTests&, const Case& problem) {
+    return problem.layout == Layout::kContiguous;
+  };
+  constexpr auto kHasAttributes = [](const Row&, const OpTests&, const Case& problem) {
+    return !problem.attributes.empty();
+  };
   // Kernels on tensor cores multiply the zeros of padding.
-  constexpr auto kAsFormulas = [](const Row& row, const OpTests&) {
+  constexpr auto kAsFormulas = [](const Row& row, const OpTests&, const Case&) {
     return row.backend == Backend::kCpu || HasFormulas(row);
   };
   static const std::vector<Kind> kKinds = {
       {"Exact", &CheckExact, kAlways},
       {"Random", &CheckRandom, kAlways},
+      {"Layouts", &CheckLayouts, kContiguous},
+      {"Attributes", &CheckAttributes, kHasAttributes},
       {"Definition", &CheckDefinition, kDefined},
       {"Seams", &CheckSeams, kHasSeams},
       {"NotFinite", &CheckNotFinite, kAsFormulas},

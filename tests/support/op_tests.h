@@ -2,6 +2,7 @@
 #define GRADSMITH_TESTS_SUPPORT_OP_TESTS_H_
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,8 @@ struct NamedShape {
 struct Case {
   std::string name;
   Layout layout = Layout::kContiguous;
+  /// How outputs lie, where it is not as inputs do.
+  std::optional<Layout> layout_of_outputs = std::nullopt;
   std::vector<NamedShape> inputs = {};
   std::vector<NamedShape> outputs = {};
   /// The attributes that differ from their defaults, for the dynamic door.

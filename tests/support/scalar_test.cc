@@ -141,7 +141,7 @@ TEST(Scalar, EveryCheckIsMadeOfIt) {
         .cases = cases};
     const Subject subject = {&registry, kRows, &tests, &CallTyped};
     for (const Kind& kind : CaseKinds()) {
-      if (kind.applies(kRows[0], tests)) {
+      if (kind.applies(kRows[0], tests, scalar)) {
         const Report report = kind.check(subject, scalar, "seed");
         EXPECT_EQ(report.failures, std::vector<std::string>()) << kind.name;
       }

@@ -197,7 +197,8 @@ Arguments::Arguments(const Subject& subject, const Case& problem, const referenc
   }
   for (std::size_t i = 0; i < op.outputs.size(); ++i) {
     outputs_.emplace_back(
-        subject.TypeOf(op.outputs[i]), problem.outputs[i].dims, layout, subject.device());
+        subject.TypeOf(op.outputs[i]), problem.outputs[i].dims,
+        problem.layout_of_outputs.value_or(layout), subject.device());
   }
 }
 
