@@ -272,19 +272,25 @@ void HoldInShared(
     const RowsBytes& bytes,
     RowsShape* shape) {
   RowsLaunch& launch = shape->launch;
-  const std::int64_t step =
-      launch.members * std::int64_t{shape->access.is_across ? 1 : shape->access.vector};
   const std::int64_t before = shape->access.is_ragged ? shape->access.vector - 1 : 0;
-  const std::int64_t chunks =
-      CeilDivide((launch.parts > 1 ? launch.part_length : task.length) + before, step);
+  const std::int64_t length = (launch.parts > 1 ? launch.part_length : task.length) + before;
+  const auto chunks_of_thread = [&] {
+    const int at_once = shape->access.is_across ? 1 : shape->access.vector;
+    return CeilDivide(length, launch.members * std::int64_t{at_once});
+  };
   const std::int64_t most = MostShared(target);
   const std::int64_t sums_of_thread = shape->access.vector * bytes.sums_of_column;
-  while (launch.teams > 1 && shape->threads > 32 &&
-         shape->threads * sums_of_thread * chunks > most) {
+  while (launch.teams > 1 && shape->threads * sums_of_thread * chunks_of_thread() > most) {
     launch.teams /= 2;
-    shape->threads /= 2;
+    if (shape->threads > 32) {
+      shape->threads /= 2;
+    } else {  // a block has a warp: teams become larger
+      launch.members *= 2;
+      ++launch.member_bits;
+    }
     launch.groups = CeilDivide(task.rows, std::int64_t{launch.teams});
   }
+  const std::int64_t chunks = chunks_of_thread();
   const std::int64_t of_sums = shape->threads * sums_of_thread;
   const std::int64_t of_row =
       InputsOf(task, info.counts) * shape->threads * shape->access.vector * bytes.element;

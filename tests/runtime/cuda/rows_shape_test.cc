@@ -234,6 +234,28 @@ TEST_F(CudaRowsShape, FewRowsWhoseColumnsAreSummedHaveOneBlock) {
   }
 }
 
+/// Teams of a block would add to the same places in memory.
+TEST_F(CudaRowsShape, SumsForWhichThereIsNoPlaceAreOfOneTeam) {
+  for (const std::int64_t rows : {7, 2643}) {
+    for (const std::int64_t length : {3, 16, 63, 64, 4096}) {
+      for (const int shared : {0, 256, 4096, 1 << 20}) {
+        const RowsPolicy policy = {.threads_by_columns = 0, .most_shared_bytes = shared};
+        const RowsShape shape =
+            ByColumns{.rows = rows, .length = length}.ShapeOn({device(), policy});
+        const RowsLaunch& launch = shape.launch;
+        const std::int64_t held =
+            launch.held_sums * std::int64_t{launch.members} * shape.access.vector;
+        EXPECT_TRUE(launch.teams == 1 || held >= length)
+            << rows << ", " << length << ", " << shared;
+        EXPECT_EQ(shape.threads, static_cast<unsigned>(launch.teams * launch.members));
+        EXPECT_EQ(1 << launch.member_bits, launch.members);
+        EXPECT_GE(shape.threads, 32U);
+        EXPECT_GE(launch.groups * launch.teams, rows);
+      }
+    }
+  }
+}
+
 TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
   for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16}) {
     const std::int64_t columns = ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
