@@ -35,7 +35,7 @@ ROWS: list[tuple[tuple[str, ...], str, str]] = [
     (("MulGrad", "DivGrad", "MaxGrad", "MinGrad", "PowGrad"), "", ""),
     (("GeluGrad",), "", ""),
     (("PReluGrad",), "", ""),
-    (("SwiGluGrad", "GeGluGrad"), "", ""),
+    (("SwiGluGrad", "GeGluGrad", "GluGrad"), "", ""),
     (("DropoutGrad", "BitmaskDropoutGrad"), "", ""),
     (("BiasReluGrad", "BiasGeluGrad", "BiasFastGeluGrad", "BiasSiluGrad"), "", ""),
     (("ReduceSumGrad", "ReduceMeanGrad", "ReduceL1Grad", "ReduceL2Grad", "ReduceLogSumExpGrad"), "", ""),
