@@ -81,7 +81,7 @@ class _Evaluation:
         self._symbols = {symbol.name: symbol for symbol in op.symbols}
         self._values: dict[str, SymbolValue] = {}
         self._axes: dict[str, int] = {}  # attributes that are axes, counted from the first dim
-        self._origins: dict[str, str] = {}  # the tensor that bound a symbol
+        self._origins: dict[str, str] = {}  # the entry of the case that bound a symbol
         self._ceilings: list[tuple[Tensor, Dim, int]] = []  # given for ceil(N / 32), to be compared at last
 
     def _with_dims_of_case(self, op: Op) -> Op:
@@ -102,16 +102,15 @@ class _Evaluation:
             self._check_sizes(self._case.shapes)
             self._set_axes()
             self._bind_all([tensor for tensor in op.inputs + op.outputs if tensor.name in given])
-        self._check_attribute_lengths()
+        self._check_promises()
         for symbol in op.symbols:
-            if symbol.multiple_of:
-                self._check_multiple(symbol)
             if symbol.given_by:
                 self._take_given(symbol)
-            if symbol.broadcast_to:
-                self._check_broadcast(symbol)
+        self._check_promises()
+        for symbol in op.symbols:
             if symbol.rule:
                 self._apply_rule(symbol)
+        self._check_promises()
         known: dict[int, Dims] = {}
         shapes = []
         for tensor in op.inputs + op.outputs:
@@ -171,10 +170,8 @@ class _Evaluation:
         symbol = self._symbols[name]
         if symbol.length_axis:
             return self._axes.get(symbol.length_axis)
-        fixed = symbol.fixed_length(self._condition_holds(symbol))
-        root = symbol.length_of or name
-        alike = [one.name for one in self._op.symbols if root in (one.name, one.length_of)]
-        return next((len(self._dims(one)) for one in alike if one in self._values), fixed)
+        length = self._length(name)
+        return symbol.fixed_length(self._condition_holds(symbol)) if length is None else length
 
     def _lengths_of(self, symbol: Symbol) -> tuple[int, int]:
         """What the schema says of a list's length with the case's attributes."""
@@ -275,6 +272,15 @@ class _Evaluation:
 
     # -- Attributes and rules ---
 
+    def _check_promises(self) -> None:
+        """What the schema says of symbols that have a value by now."""
+        self._check_attribute_lengths()
+        for symbol in self._op.symbols:
+            if symbol.multiple_of:
+                self._check_multiple(symbol)
+            if symbol.broadcast_to:
+                self._check_broadcast(symbol)
+
     def _check_attribute_lengths(self) -> None:
         for attribute in self._op.attributes:
             if not attribute.kind.is_list or not attribute.length:
@@ -292,8 +298,10 @@ class _Evaluation:
                 raise Problem(Impossible.ATTRIBUTE_LENGTH, message, attribute.name)
 
     def _length(self, name: str) -> int | None:
-        bound = next((n for n in (name, self._symbols[name].length_of) if n in self._values), "")
-        return len(self._dims(bound)) if bound else None
+        """What symbols that have a value say of a list's length."""
+        root = self._symbols[name].length_of or name
+        alike = [one.name for one in self._op.symbols if root in (one.name, one.length_of)]
+        return next((len(self._dims(one)) for one in alike if one in self._values), None)
 
     def _check_multiple(self, symbol: Symbol) -> None:
         divisor, value = self._integer(symbol.multiple_of), self._values.get(symbol.name, 0)
@@ -311,7 +319,7 @@ class _Evaluation:
         length = self._known_length(symbol.name)
         least, most = self._lengths_of(symbol) if length is None else (length, length)
         fits = least <= len(value) <= most
-        known = cast(Dims, self._values.setdefault(symbol.name, cast(Dims, value)))
+        known = cast(Dims, self._give(symbol, cast(Dims, value)))
         if not fits or known != value:
             message = f"'{symbol.given_by}' gives {symbol.name} as {list(value)}, and it is {_text(known)}"
             many = f"'{symbol.given_by}' gives {symbol.name} {len(value)} dims, which it cannot have"
@@ -320,11 +328,18 @@ class _Evaluation:
 
     def _set_given(self, symbol: Symbol, value: int) -> None:
         """The single dim that an attribute is."""
-        known = self._values.setdefault(symbol.name, value)
+        known = self._give(symbol, value)
         if known != value:
             message = f"'{symbol.given_by}' gives {symbol.name} as {value}, and it is {_text(known)}"
             origin = self._origins.get(symbol.name, "")
             raise Problem(Impossible.MISMATCH, message, self._key_of(symbol.given_by), origin)
+
+    def _give(self, symbol: Symbol, value: SymbolValue) -> SymbolValue:
+        """What a symbol is once an attribute has given it a value."""
+        if symbol.name not in self._values:
+            self._values[symbol.name] = value
+            self._origins[symbol.name] = self._key_of(symbol.given_by)
+        return self._values[symbol.name]
 
     def _check_broadcast(self, symbol: Symbol) -> None:
         dims, whole = self._values.get(symbol.name), self._values.get(symbol.broadcast_to)

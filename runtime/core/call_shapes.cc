@@ -54,7 +54,8 @@ Status BindShapes(
   return {};
 }
 
-/// BindInputs binds all that the inputs and the attributes say of the symbols.
+/// BindInputs binds all that the inputs and the attributes say of the symbols. Promises are checked
+/// before what goes by them: attributes and rules.
 Status
 BindInputs(ShapeSymbols& symbols, const OpSchema& op, std::span<const ConstTensorRef> inputs) {
   if (Status status = symbols.SetAxes(inputs); !status.ok()) {
@@ -63,10 +64,32 @@ BindInputs(ShapeSymbols& symbols, const OpSchema& op, std::span<const ConstTenso
   if (Status status = BindShapes(symbols, op.inputs, inputs); !status.ok()) {
     return status;
   }
-  if (Status status = symbols.CheckAttributeLengths(); !status.ok()) {
+  if (Status status = symbols.CheckPromises(); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.ApplyAttributes(); !status.ok()) {
+    return status;
+  }
+  if (Status status = symbols.CheckPromises(); !status.ok()) {
     return status;
   }
   return symbols.ApplyRules();
+}
+
+/// BindAll binds the outputs that are there too, and checks what only they bind.
+template <typename Ref>
+Status BindAll(
+    ShapeSymbols& symbols,
+    const OpSchema& op,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const Ref> outputs) {
+  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = BindShapes(symbols, op.outputs, outputs); !status.ok()) {
+    return status;
+  }
+  return symbols.CheckPromises();
 }
 
 }  // namespace
@@ -77,10 +100,7 @@ Status CheckShapes(
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
   ShapeSymbols symbols(op, attributes);
-  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
-    return status;
-  }
-  return BindShapes(symbols, op.outputs, outputs);
+  return BindAll(symbols, op, inputs, outputs);
 }
 
 Result<std::vector<Dims>> ShapesOfOutputs(
@@ -89,10 +109,7 @@ Result<std::vector<Dims>> ShapesOfOutputs(
     std::span<const ConstTensorRef> inputs,
     std::span<const ConstTensorRef> outputs) {
   ShapeSymbols symbols(op, attributes);
-  if (Status status = BindInputs(symbols, op, inputs); !status.ok()) {
-    return status;
-  }
-  if (Status status = BindShapes(symbols, op.outputs, outputs); !status.ok()) {
+  if (Status status = BindAll(symbols, op, inputs, outputs); !status.ok()) {
     return status;
   }
   std::vector<Dims> shapes;

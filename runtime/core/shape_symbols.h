@@ -44,17 +44,23 @@ class ShapeSymbols {
   /// what it holds.
   Status Bind(const TensorSpec& tensor, const Dims& dims);
 
-  /// ApplyRules checks the scalars that must be multiples of an attribute and the lists that
-  /// broadcast to others, takes the dims that attributes give, and computes the symbols that are
-  /// sums or have a shape rule; one that a tensor bound already must agree.
+  /// CheckPromises compares list attributes with the list symbols that set their lengths, scalars
+  /// with the attributes that they must be multiples of, and lists with those that they broadcast
+  /// to. What is not bound yet waits for the next call, which does nothing where nothing waits:
+  /// call it before what relies on these, and once all is bound.
+  Status CheckPromises();
+
+  /// ApplyAttributes takes the dims that attributes give; a symbol that a tensor bound already must
+  /// agree.
+  Status ApplyAttributes();
+
+  /// ApplyRules computes the symbols that are sums or have a shape rule; one that a tensor bound
+  /// already must agree.
   Status ApplyRules();
 
   /// Expand returns the tensor's dims by what is bound, or an error that names the symbol that is
   /// not.
   [[nodiscard]] Result<Dims> Expand(const TensorSpec& tensor) const;
-
-  /// CheckAttributeLengths compares list attributes with the list symbols that set their lengths.
-  [[nodiscard]] Status CheckAttributeLengths() const;
 
  private:
   /// RankRange is how many dims a tensor or a list may have.
@@ -89,8 +95,12 @@ class ShapeSymbols {
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   [[nodiscard]] Status
   CheckCeil(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec) const;
-  [[nodiscard]] Status CheckMultiple(int symbol) const;
-  [[nodiscard]] Status CheckBroadcast(int symbol) const;
+  /// CheckAttributeLengths is the part of CheckPromises that is of attributes.
+  Status CheckAttributeLengths();
+  /// CheckDims is the part of CheckPromises that is of scalars and lists.
+  Status CheckDims();
+  Status CheckMultiple(int symbol);
+  Status CheckBroadcast(int symbol);
   /// ApplyAttribute binds a symbol to the dims that an attribute gives, or compares them.
   Status ApplyAttribute(int symbol);
   Status ApplyNumber(int symbol, const AttributeSpec& attribute);
@@ -129,6 +139,10 @@ class ShapeSymbols {
   std::span<std::string_view> origin_ = few_origins_;
   /// The inputs that attributes are axes of.
   std::span<const ConstTensorRef> inputs_;
+  /// Whether lengths of attributes, and multiples and lists that broadcast, are still to be
+  /// checked.
+  bool lengths_wait_ = true;
+  bool dims_wait_ = true;
 };
 
 }  // namespace gradsmith::internal

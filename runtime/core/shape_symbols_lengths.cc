@@ -199,14 +199,19 @@ std::string ShapeSymbols::RankConditions(const TensorSpec& tensor) const {
   return text;
 }
 
-Status ShapeSymbols::CheckAttributeLengths() const {
+Status ShapeSymbols::CheckAttributeLengths() {
+  lengths_wait_ = false;
   for (const AttributeSpec& spec : op_.attributes) {
     if (spec.length_of < 0) {
       continue;
     }
     const ListValue list = ListValueOf(spec, attributes_);
+    if (list.size == 0) {
+      continue;
+    }
     const int length = ExpectedListLength(spec.length_of);
-    if (list.size == 0 || length < 0 || list.size == spec.length_factor * length) {
+    lengths_wait_ = lengths_wait_ || length < 0;
+    if (length < 0 || list.size == spec.length_factor * length) {
       continue;
     }
     const std::string_view symbol = op_.symbols[spec.length_of].name;

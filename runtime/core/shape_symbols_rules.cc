@@ -13,18 +13,41 @@
 
 namespace gradsmith::internal {
 
-Status ShapeSymbols::ApplyRules() {
+Status ShapeSymbols::CheckPromises() {
+  if (lengths_wait_) {
+    if (Status status = CheckAttributeLengths(); !status.ok()) {
+      return status;
+    }
+  }
+  return dims_wait_ ? CheckDims() : Status();
+}
+
+Status ShapeSymbols::CheckDims() {
+  dims_wait_ = false;
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
     Status status = CheckMultiple(i);
     if (status.ok()) {
       status = CheckBroadcast(i);
     }
-    if (status.ok()) {
-      status = ApplyAttribute(i);
+    if (!status.ok()) {
+      return status;
     }
-    if (status.ok()) {
-      status = ApplySum(i);
+  }
+  return {};
+}
+
+Status ShapeSymbols::ApplyAttributes() {
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    if (Status status = ApplyAttribute(i); !status.ok()) {
+      return status;
     }
+  }
+  return {};
+}
+
+Status ShapeSymbols::ApplyRules() {
+  for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    Status status = ApplySum(i);
     if (status.ok()) {
       status = ApplyRule(i);
     }
@@ -35,9 +58,13 @@ Status ShapeSymbols::ApplyRules() {
   return {};
 }
 
-Status ShapeSymbols::CheckMultiple(int symbol) const {
+Status ShapeSymbols::CheckMultiple(int symbol) {
   const int attribute = op_.symbols[symbol].multiple_of;
-  if (attribute < 0 || !bound_[symbol]) {
+  if (attribute < 0) {
+    return {};
+  }
+  if (!bound_[symbol]) {
+    dims_wait_ = true;
     return {};
   }
   const AttributeSpec& spec = op_.attributes[attribute];
@@ -50,9 +77,13 @@ Status ShapeSymbols::CheckMultiple(int symbol) const {
       std::to_string(divisor));
 }
 
-Status ShapeSymbols::CheckBroadcast(int symbol) const {
+Status ShapeSymbols::CheckBroadcast(int symbol) {
   const int target = op_.symbols[symbol].broadcast_to;
-  if (target < 0 || !bound_[symbol] || !bound_[target]) {
+  if (target < 0) {
+    return {};
+  }
+  if (!bound_[symbol] || !bound_[target]) {
+    dims_wait_ = true;
     return {};
   }
   return BroadcastsTo(values_[symbol], values_[target])
