@@ -81,5 +81,36 @@ TEST_F(CudaMapBroadcast, RowsThatAreNoWholeVectors) {
   }
 }
 
+TEST_F(CudaMapBroadcast, AContextTellsApartWhichInputsHaveTheSameDims) {
+  constexpr auto kType = DataType::kFloat;
+  Registry registry;
+  ASSERT_TRUE(RegisterAll(registry).ok());
+  const Kernel where = *Kernel::Create(registry, "Where", {kType}, Backend::kCuda);
+  const Context context(ContextOptions{.device = {Backend::kCuda, 0}});
+  GpuTensor condition(DataType::kBool, {5}, support::Layout::kContiguous);
+  GpuTensor A(kType, {4, 5}, support::Layout::kContiguous);
+  bool is_a = false;
+  condition.Fill([&] { return (is_a = !is_a) ? 1.0 : 0.0; });
+  double next = 0;
+  A.Fill([&] { return ++next; });
+  // B has the dims of the condition, then those of A, and again.
+  for (const Sizes& dims : std::vector<Sizes>{{5}, {4, 5}, {5}, {4, 5}}) {
+    SCOPED_TRACE(testing::PrintToString(dims));
+    GpuTensor B(kType, dims, support::Layout::kContiguous);
+    GpuTensor Y(kType, {4, 5}, support::Layout::kContiguous);
+    next = 0;
+    B.Fill([&] { return --next; });
+    const Status status =
+        where.Run(context, {condition.GpuRef(), A.GpuRef(), B.GpuRef()}, {Y.GpuRef()});
+    ASSERT_TRUE(status.ok()) << status.message();
+    const std::vector<double> b = B.HostValues();
+    std::vector<double> expected;
+    for (std::size_t i = 0; i < 20; ++i) {
+      expected.push_back(i % 5 % 2 == 0 ? static_cast<double>(i + 1) : b[i % b.size()]);
+    }
+    EXPECT_EQ(Y.GpuValues(), expected);
+  }
+}
+
 }  // namespace
 }  // namespace gradsmith::cuda
