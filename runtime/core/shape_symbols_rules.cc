@@ -25,6 +25,10 @@ Status ShapeSymbols::CheckPromises() {
 Status ShapeSymbols::CheckDims() {
   dims_wait_ = false;
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    const SymbolSpec& spec = op_.symbols[i];
+    if (spec.multiple_of < 0 && spec.broadcast_to < 0) {
+      continue;
+    }
     Status status = CheckMultiple(i);
     if (status.ok()) {
       status = CheckBroadcast(i);
@@ -38,6 +42,9 @@ Status ShapeSymbols::CheckDims() {
 
 Status ShapeSymbols::ApplyAttributes() {
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    if (op_.symbols[i].given_by < 0) {
+      continue;
+    }
     if (Status status = ApplyAttribute(i); !status.ok()) {
       return status;
     }
@@ -47,6 +54,10 @@ Status ShapeSymbols::ApplyAttributes() {
 
 Status ShapeSymbols::ApplyRules() {
   for (int i = 0; i < static_cast<int>(op_.symbols.size()); ++i) {
+    const SymbolSpec& spec = op_.symbols[i];
+    if (spec.sum_of < 0 && spec.rule == nullptr) {
+      continue;
+    }
     Status status = ApplySum(i);
     if (status.ok()) {
       status = ApplyRule(i);
@@ -96,9 +107,6 @@ Status ShapeSymbols::CheckBroadcast(int symbol) {
 
 Status ShapeSymbols::ApplyAttribute(int symbol) {
   const SymbolSpec& spec = op_.symbols[symbol];
-  if (spec.given_by < 0) {
-    return {};
-  }
   const AttributeSpec& attribute = op_.attributes[spec.given_by];
   if (!spec.is_list) {
     return ApplyNumber(symbol, attribute);
