@@ -136,9 +136,18 @@ def notes(op: Op) -> list[str]:
         found.append("`mul0` and `div0` are 0 where their first argument is, whatever the second is.")
     if "pow" in used:
         found.append("`pow(a, 0)` and `pow(1, b)` are 1, of NaN too.")
+    passes_over = any(_is_maximum(part) for tree in _trees(op) for part in parts(tree))
     if op.formulas and not found:
-        found.append("NaN comes out wherever it is read.")
+        found.append(f"NaN comes out wherever {'else ' if passes_over else ''}it is read.")
+    if passes_over:
+        told = "`max` and `min` over dims pass over NaN; of NaN alone they are -infinity and infinity."
+        found.insert(0, told)
     return found
+
+
+def _is_maximum(tree: Tree) -> bool:
+    """Over dims; a minimum is one of what is negated."""
+    return isinstance(tree, Reduce) and tree.operation == "max"
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from gradsmith_codegen.model import Op, Schema
 from gradsmith_codegen.plan import Plan, make_plan
 from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.text import plain
-from schemas import KERNELS, SCALE, edited
+from schemas import KERNELS, SCALE, edited, op_of
 
 Explain = Callable[..., tuple[int, str, str]]
 
@@ -369,6 +369,25 @@ def test_no_values_of_what_is_no_function_of_one_place(plan: Plan, op: str) -> N
 def test_notes(plan: Plan, op: str, told: list[str]) -> None:
     found = of(plan, op).notes
     assert [note[: len(start)] for note, start in zip(found, told, strict=True)] == told
+
+
+OVER_DIMS = "`max` and `min` over dims pass over NaN; of NaN alone they are -infinity and infinity."
+
+
+@pytest.mark.parametrize(
+    ("formula", "told"),
+    [
+        ("max(X, D)", [OVER_DIMS, "NaN comes out wherever else it is read."]),
+        ("X - min(X, D)", [OVER_DIMS, "NaN comes out wherever else it is read."]),
+        ("max(X, max(X, D))", [OVER_DIMS, "`min` and `max` of NaN and a number are NaN."]),
+        ("X - mean(X, D)", ["NaN comes out wherever it is read."]),
+    ],
+)
+def test_notes_on_reductions(formula: str, told: list[str]) -> None:
+    kernel = "    kernel: scale::Scale\n"
+    unused = ("    attributes:\n      factor: {type: float, default: 1.0}\n", "")
+    op = op_of(edited(SCALE, (kernel, f'    formulas: {{Y: "{formula}"}}\n'), unused))
+    assert special_values.notes(op) == told
 
 
 # ----------------------------------------------------------------------------------------------------
