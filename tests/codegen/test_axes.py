@@ -56,6 +56,25 @@ def test_lists_of_one_length_tell_each_other() -> None:
     assert ids(edited(SPLIT, ("S: {length: [0, 8]}", "S: {length: P}"), ("X: [2, 3, 4]", "X: [2, 3, 4, 5]"))) == []
 
 
+BESIDE = edited(
+    SCALE,
+    ('[N, "*D"]', '["*A", C, "*B"]'),
+    ("      D: {length: [0, 3]}", "      A: {length: axis}\n      B: {length: [0, 7]}"),
+    ("factor: {type: float, default: 1.0}", "axis: {type: int, default: -1, axis_of: X}"),
+)
+RANGE = "G611: case 'plain': 'axis' is {}; it is an axis of 'X', from -2 to 1"
+
+
+@pytest.mark.parametrize("given", ["X", "Y"])
+@pytest.mark.parametrize(("axis", "fits"), [(-3, False), (-2, True), (1, True), (2, False)])
+def test_an_axis_is_one_of_the_input(given: str, axis: int, fits: bool) -> None:
+    """Whose dims a tensor of the same shape has."""
+    schema, diagnostics = load(edited(BESIDE, ("X: [2, 3]", f"{given}: [2, 3], axis: {axis}")))
+    told = [f"{diagnostic.id}: {diagnostic.message}" for diagnostic in diagnostics]
+    assert [one.startswith(RANGE.format(axis)) for one in told] == ([] if fits else [True])
+    assert not schema or dict(schema.ops[0].cases[0].all_shapes) == {"X": (2, 3), "Y": (2, 3)}
+
+
 @pytest.mark.parametrize(("axis", "rows"), [(0, (3, 4)), (1, (2, 4)), (2, (2, 3)), (-1, (2, 3)), (-3, (3, 4))])
 def test_the_shapes_of_cases_go_by_the_axis(axis: int, rows: tuple[int, ...]) -> None:
     text = edited(PICK, ("{name: vector, X: [6], ignore_index: -100}", f"{{name: vector, X: [2, 3, 4], axis: {axis}}}"))

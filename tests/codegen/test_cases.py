@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from gradsmith_codegen.checks.evaluation import CaseEvaluator
 from gradsmith_codegen.grammar import shape_rule
 from gradsmith_codegen.model import AttributeValue
 from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.shape_rules import Dims, ImpossibleShape, SymbolValue, apply
 from gradsmith_codegen.shapes import ShapeRule
-from schemas import CONVOLVE, HEADERS, SCALE, edited, load
+from schemas import CONVOLVE, HEADERS, SCALE, edited, load, op_of
 
 Attributes = dict[str, AttributeValue]
 
@@ -327,6 +328,64 @@ def test_ops_that_differ_in_what_shapes_depend_on_are_worked_out_apart(
     (fault,) = load(forward + op)[1]
     assert fault.id == rule
     assert fault.span and fault.span.line > forward.count("\n")
+
+
+BROADCAST = edited(
+    SCALE,
+    ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, shape: ["*D"]}\n      W: {type: T, shape: ["*S"]}'),
+    ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      S: {length: [0, 3]}"),
+    ("X: [2, 3]", "X: [2, 3], W: [2]"),
+)
+GIVEN = edited(
+    SCALE,
+    ("Y: {type: T, like: X}", "Y: {type: T, shape: [N, O]}"),
+    ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      O: {given_by: outer}"),
+    (
+        "factor: {type: float, default: 1.0}",
+        "outer: {type: int, default: 5, min: 1}\n      inner: {type: int, default: 7, min: 1}",
+    ),
+    ("X: [2, 3]", "X: [2, 3], Y: [2, 5]"),
+)
+AXIS = edited(
+    SCALE,
+    ('X: {type: T, shape: [N, "*D"]}', 'X: {type: T, shape: [N, "*D"]}\n      W: {type: T, shape: [M]}'),
+    ("factor: {type: float, default: 1.0}", "axis: {type: int, default: 0, axis_of: X}"),
+    ("X: [2, 3]", "X: [2, 3], W: [4], axis: 1"),
+)
+CONDITION = edited(
+    SCALE,
+    ("D: {length: [0, 3]}", "D: {length: [0, 3], length_if: {flat: 1}}"),
+    ("factor: {type: float, default: 1.0}", "flat: {type: bool, default: false}"),
+    ("X: [2, 3]", "X: [2, 3], flat: true"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "rule"),
+    [
+        (BROADCAST, ("S: {length: [0, 3]", "S: {length: [0, 3], broadcast_to: D"), "G605"),
+        (GIVEN, ("given_by: outer", "given_by: inner"), "G605"),
+        (AXIS, ("axis_of: X", "axis_of: W"), "G611"),
+        (CONDITION, ("{flat: 1}", "{flat: 2}"), "G604"),
+    ],
+)
+def test_each_thing_that_shapes_depend_on_tells_ops_apart(text: str, edit: tuple[str, str], rule: str) -> None:
+    """One after another, as what is worked out of the first is kept."""
+    assert load(text)[1] == []
+    second = edited(text[text.index("  - name: Scale") :], ("name: Scale", "name: Second"), edit)
+    (fault,) = load(text + second)[1]
+    assert fault.id == rule
+    assert fault.span and fault.span.line > text.count("\n")
+
+
+def test_what_an_attribute_may_be_tells_ops_apart() -> None:
+    """Of a value that an attribute may not have nothing is worked out."""
+    op = op_of(edited(CONVOLVE, ("W: [6, 4, 3, 2]", "W: [6, 4, 3, 2], auto_pad: VALID")))
+    choices = [one.choices[:-1] if one.name == "auto_pad" else one.choices for one in op.attributes]
+    attributes = tuple(replace(one, choices=two) for one, two in zip(op.attributes, choices, strict=True))
+    evaluator = CaseEvaluator()
+    assert evaluator.evaluate(replace(op, attributes=attributes)).cases[0].all_shapes == ()
+    assert dict(evaluator.evaluate(op).cases[0].all_shapes)["Y"] == (2, 6, 3, 5)
 
 
 @pytest.mark.parametrize(

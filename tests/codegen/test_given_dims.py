@@ -47,6 +47,36 @@ def test_the_output_of_a_case_gives_them_where_the_attribute_does_not() -> None:
     assert shapes(caller)["Y"] == (2, 7)
 
 
+ONE = edited(
+    CROP,
+    ('"*O"]', "O]"),
+    ("O: {length: D, given_by: size}", "O: {given_by: size}"),
+    ("{type: ints, default: [], min: 0, length: D}", "{type: int, default: 4, min: 1}"),
+    (", size: [5]", ", size: 5"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "gives"), [(CROP, "'size' gives O as [5], and it is [7]"), (ONE, "'size' gives O as 5, and it is 7")]
+)
+def test_the_output_of_a_case_is_as_the_attribute_says(text: str, gives: str) -> None:
+    assert shapes(text)["Y"] == (2, 5)
+    assert shapes(edited(text, ("X: [2, 3]", "X: [2, 3], Y: [2, 5]")))["Y"] == (2, 5)
+    (fault,) = told(edited(text, ("X: [2, 3]", "X: [2, 3], Y: [2, 7]")))
+    assert fault.startswith(f"G605: case 'plain': {gives}")
+
+
+@pytest.mark.parametrize("length", ["D", "[0, 1]"])
+def test_an_attribute_gives_no_more_dims_than_there_are(length: str) -> None:
+    """As many as another list has, or as the schema allows."""
+    text = edited(
+        CROP, ("default: [], min: 0, length: D", "default: [], min: 0"), ("O: {length: D", f"O: {{length: {length}")
+    )
+    assert shapes(text)["Y"] == (2, 5)
+    (fault,) = told(edited(text, ("size: [5]", "size: [5, 6]")))
+    assert fault.startswith("G605: case 'plain': 'size' gives O 2 dims, which it cannot have")
+
+
 def test_a_case_that_gives_neither_is_incomplete() -> None:
     (fault,) = told(edited(CROP, (", size: [5]", "")))
     assert fault.startswith("G609: ")
@@ -111,6 +141,13 @@ def test_what_broadcasts(slope: str) -> None:
 def test_what_does_not_broadcast(slope: str) -> None:
     (fault,) = told(edited(BLEND, ("X: [2, 3]}", f"X: [2, 3, 4], slope: {slope}}}")))
     assert fault.partition(":")[0] in ("G605", "G604")
+
+
+def test_more_dims_than_there_are_do_not_broadcast() -> None:
+    """Also where the last of them do."""
+    longer = ("S: {length: [0, 3]", "S: {length: [0, 4]")
+    (fault,) = told(edited(BLEND, longer, ("X: [2, 3]}", "X: [2, 3, 4], slope: [1, 2, 3, 4]}")))
+    assert fault.startswith("G605: case 'plain': S = [1, 2, 3, 4] does not broadcast to D = [2, 3, 4]")
 
 
 @pytest.mark.parametrize(
