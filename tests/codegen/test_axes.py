@@ -75,6 +75,11 @@ def test_an_axis_is_one_of_the_input(given: str, axis: int, fits: bool) -> None:
     assert not schema or dict(schema.ops[0].cases[0].all_shapes) == {"X": (2, 3), "Y": (2, 3)}
 
 
+def test_a_tensor_of_another_shape_tells_no_rank() -> None:
+    another = ('"*B"]}\n', '"*B"]}\n      W: {type: T, shape: [K]}\n')
+    assert ids(edited(BESIDE, another, ("X: [2, 3]", "W: [5], Y: [2, 3], axis: 1"))) == []
+
+
 @pytest.mark.parametrize(("axis", "rows"), [(0, (3, 4)), (1, (2, 4)), (2, (2, 3)), (-1, (2, 3)), (-3, (3, 4))])
 def test_the_shapes_of_cases_go_by_the_axis(axis: int, rows: tuple[int, ...]) -> None:
     text = edited(PICK, ("{name: vector, X: [6], ignore_index: -100}", f"{{name: vector, X: [2, 3, 4], axis: {axis}}}"))
