@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gpu_kinds
 from gpu_batch_norm import floor_bytes
 from gpu_figures import (
     Case,
@@ -53,12 +54,7 @@ RESULTS = "bench/results"
 ORDER = "gpu_runs.txt"  # their names, oldest first: their dates do not tell those of one day apart
 MARKED = re.compile(r"(<!-- gpu_summary: (\w+) -->)\n.*?^(<!-- end -->)", re.DOTALL | re.MULTILINE)
 
-OPERATORS = {
-    "conv": "ConvGrad",
-    "conv_transpose": "ConvTransposeGrad",
-    "batch_norm": "BatchNormalizationGrad",
-    "batch_norm_relu": "BatchNormalizationReluGrad",
-}
+OPERATORS = {name: kind.op for name, kind in gpu_kinds.kinds().items()}
 SUITE_OF = {
     "conv": "conv",
     "conv_transpose": "conv_transpose",

@@ -1,4 +1,7 @@
-"""Nobody outside a family's own files names it: tools, benchmarks and bindings find families in tables and folders."""
+"""Nobody outside a family's own files names it: tools, benchmarks and bindings find families in tables and folders.
+
+Nor does it name the family's operators in quotes, as tables would that know each family.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,16 @@ FOLDERS_OF_TESTS = ("support", "emulated_gpu", "fake_cudnn", "fuzz", "gpu", "plu
 CPP = (".h", ".cc", ".cu", ".cuh")
 SUFFIXES = (*CPP, ".in", ".jinja", ".py", ".cmake")
 
-# The files that may name a family, each with the reason.
+# The files that may name a family or its operators, each with the reason.
 EXCEPTIONS = {
+    "bench/call_cost.py": "what a call costs on the host is measured on an operator of many arguments",
+    "bench/gpu_patterns.py": "a table of docs/performance.md, which says what operators its rows are of",
+    "bench/gpu_summary.py": "tables of docs, which say what suites, types and operators they show",
+    "bench/pooling.py": "a benchmark of these operators alone, run by hand",
+    "bench/small_batch_norms.py": "a benchmark of this operator alone, run by hand",
     "codegen/gradsmith_codegen/faults.py": "a message shows the form of a kernel's name by an example",
+    "examples/quick_start/dynamic.cc": "an example of calls by name",
+    "tests/fuzz/door_calls.py": "calls of some operators, which may go wrong",
     "tests/fuzz/schema.py": "pieces of entries that are put where they do not belong",
 }
 
@@ -67,9 +77,19 @@ def python_code(text: str) -> str:
     return "\n".join(code)
 
 
+@functools.cache
+def operators_of(family: str) -> list[str]:
+    """Those of ops.yaml on its kernels."""
+    entries = re.split(r"^  - name: ", (REPOSITORY / "ops.yaml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [
+        entry.partition("\n")[0] for entry in entries[1:] if re.search(rf"^    kernel: {family}::", entry, re.MULTILINE)
+    ]
+
+
 def names_of(family: str, code: str) -> list[str]:
-    """Where the code includes a header of the family, is in its namespace, or names it or a file of it."""
+    """Where the code includes a header of the family, is in its namespace, or names it, a file or an operator of it."""
     patterns = (
+        rf"""(?P<quote>["'])(?:{family}(?:_[a-z]+)*|{"|".join(operators_of(family))})(?P=quote)""",
         rf'#include ["<]{family}/[^">]+[">]',
         rf"\bnamespace (?:gradsmith::)?{family}\b",
         rf"\b{family}::",
@@ -105,11 +125,19 @@ def test_every_exception_is_one() -> None:
         ("namespace gradsmith::conv {", ["namespace gradsmith::conv"]),
         ('conv::Task task; kernel.starts_with("conv::")', ["conv::", "conv::"]),
         ("set_source_files_properties(runtime/conv/a.cc)", ["runtime/conv"]),
+        ('kinds = {"conv": \'ConvGrad\', "conv_transpose": op}', ['"conv"', "'ConvGrad'", '"conv_transpose"']),
         ('#include "gpu/conv_case.h"\nreference::convert(x); deconv::Task', []),
+        ('"convolution" "deconv" "Convolve" "a conv of images" ConvGrad(x, options.conv)', []),
     ],
 )
 def test_what_names_a_family(code: str, names: list[str]) -> None:
     assert names_of("conv", code) == names
+
+
+def test_operators_are_found_by_their_kernels() -> None:
+    assert {"Conv", "ConvTransposeGrad"} <= set(operators_of("conv"))
+    assert "BatchNormalizationReluGrad" in operators_of("batch_norm")
+    assert not {"Sigmoid", "MaxPool"} & set(operators_of("conv"))
 
 
 def test_examples_in_comments_are_none() -> None:
