@@ -61,6 +61,24 @@ constexpr std::array<SymbolSpec, 3> SymbolsOf(std::int8_t given_by) {
 constexpr std::array<SymbolSpec, 3> kSymbols = SymbolsOf(kChannels);
 constexpr std::array<SymbolSpec, 3> kSymbolsOfOutput = SymbolsOf(-1);
 
+/// A rule that relies on what is promised of the attributes.
+Result<Dims> SumOfSteps(const void* attributes, std::span<const Dims> /*symbols*/) {
+  const auto& given = *static_cast<const StretchAttributes*>(attributes);
+  std::int64_t sum = 0;
+  for (int i = 0; i < given.size.size(); ++i) {
+    if (i >= given.steps.size()) {
+      return Internal("the rule reads past the steps");
+    }
+    sum += given.steps[i];
+  }
+  return Dims{sum};
+}
+constexpr std::array<SymbolSpec, 3> kSymbolsOfRule = {{
+    kSymbols[kS],
+    kSymbols[kD],
+    {.name = "C", .rule = &SumOfSteps, .rule_name = "SumOfSteps(S)"},
+}};
+
 constexpr std::array<DimSpec, 1> kShapeOfX = {DimSpec{.symbol = kS}};
 constexpr std::array<DimSpec, 2> kShapeOfY = {DimSpec{.symbol = kC}, DimSpec{.symbol = kD}};
 constexpr std::array<TensorSpec, 2> kInputs = {{
@@ -88,6 +106,7 @@ constexpr OpSchema OpOf(std::span<const SymbolSpec> symbols) {
 }
 constexpr OpSchema kOp = OpOf(kSymbols);
 constexpr OpSchema kOpOfOutput = OpOf(kSymbolsOfOutput);
+constexpr OpSchema kOpOfRule = OpOf(kSymbolsOfRule);
 
 constexpr std::int32_t kLine = 7;
 
@@ -210,6 +229,17 @@ TEST(ShapePromises, ListAttributesHaveTheLengthOfWhatAnAttributeOrTheOutputGives
   EXPECT_EQ(
       (StretchCall{.attributes = {.size = {5, 6}, .steps = {1}}, .Y = {4, 5, 6}}.Error()),
       "attribute steps is [1], 1 value; expected 2: one for each dim of D (D = [5, 6] from size)");
+}
+
+TEST(ShapePromises, RulesMayRelyOnThem) {
+  const auto error = [](const IntList& steps) {
+    const StretchAttributes attributes = {.size = {5, 6}, .steps = steps};
+    return StretchCall{.op = kOpOfRule, .attributes = attributes, .Y = {3, 5, 6}}.Error();
+  };
+  EXPECT_EQ(error({1, 2}), "");
+  EXPECT_EQ(
+      error({3}),
+      "attribute steps is [3], 1 value; expected 2: one for each dim of D (D = [5, 6] from size)");
 }
 
 TEST(ShapePromises, AnAttributeAgreesWithAnInputThatHoldsTheShape) {
