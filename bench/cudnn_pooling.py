@@ -1,4 +1,4 @@
-"""cuDNN's pooling and its gradients on tensors of PyTorch, as a peer of bench/pooling.py."""
+"""cuDNN's gradients of pooling on tensors of PyTorch, as a peer of bench/pooling.py."""
 
 from __future__ import annotations
 
@@ -70,16 +70,9 @@ class Pooling:
     def __init__(self, mode: int, sizes: Sequence[int], strides: Sequence[int], pads: Sequence[int]) -> None:
         self.windows = (mode, tuple(sizes), tuple(strides), tuple(pads))
 
-    def begin(self, dtype: torch.dtype) -> tuple[Any, Any, Any, Any]:
-        """The handle, the windows, and the factors of the result and of what is there."""
-        call("cudnnSetStream", handle(), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
-        factor = ctypes.c_double if dtype == torch.float64 else ctypes.c_float
-        return handle(), pooling_descriptor(*self.windows), ctypes.byref(factor(1)), ctypes.byref(factor(0))
-
-    def forward(self, x: Any, y: Any) -> None:
-        to, windows, one, zero = self.begin(x.dtype)
-        call("cudnnPoolingForward", to, windows, one, *operand(x), zero, *operand(y))
-
     def backward(self, dy: Any, x: Any, y: Any, dx: Any) -> None:
-        to, windows, one, zero = self.begin(x.dtype)
-        call("cudnnPoolingBackward", to, windows, one, *operand(y), *operand(dy), *operand(x), zero, *operand(dx))
+        call("cudnnSetStream", handle(), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+        factor = ctypes.c_double if x.dtype == torch.float64 else ctypes.c_float
+        one, zero = ctypes.byref(factor(1)), ctypes.byref(factor(0))  # of the result, and of what is there
+        given = *operand(y), *operand(dy), *operand(x)
+        call("cudnnPoolingBackward", handle(), pooling_descriptor(*self.windows), one, *given, zero, *operand(dx))

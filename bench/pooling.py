@@ -94,10 +94,13 @@ def peer_of(op: str, shape: Shape) -> Call:
     return lambda dy, x, y, i, t, dx: backward(dy, x, *windows, ones, False, t)
 
 
+def with_compiled(op: str, peer: Call) -> dict[str, Call]:
+    return {"torch": peer} | ({"compile": torch.compile(peer, dynamic=False)} if op.endswith("Grad") else {})
+
+
 def peers_of(op: str, shape: Shape) -> dict[str, Call]:
-    peers = {"torch": peer_of(op, shape)}
+    peers = with_compiled(op, peer_of(op, shape))
     if op.endswith("Grad"):
-        peers["compile"] = torch.compile(peers["torch"], dynamic=False)
         mode = cudnn_pooling.MAX_POOLING if op.startswith("Max") else cudnn_pooling.AVERAGE_WITHOUT_PADDING
         pooling = cudnn_pooling.Pooling(mode, *shape.windows)
         peers["cudnn"] = lambda dy, x, y, i, t, dx: pooling.backward(dy, x, y, dx)
@@ -114,13 +117,6 @@ def ours_of(op: str, shape: Shape) -> Call:
         "AveragePoolGrad": lambda dy, x, y, i, t, dx: gradsmith.average_pool_grad(dy, x, **at, out={"dX": dx}),
     }
     return calls[op]
-
-
-def global_peers_of(op: str, rank: int) -> dict[str, Call]:
-    peers = {"torch": global_peer_of(op, rank)}
-    if op.endswith("Grad"):
-        peers["compile"] = torch.compile(peers["torch"], dynamic=False)
-    return peers
 
 
 def global_peer_of(op: str, rank: int) -> Call:
@@ -182,7 +178,7 @@ def cases() -> Iterator[Case]:
             for dims in GLOBAL_SHAPES:
                 name = "x".join(map(str, dims)) + layout
                 for op, moved in GLOBAL_OPERATORS.items():
-                    peers = global_peers_of(op, len(dims) - 2)
+                    peers = with_compiled(op, global_peer_of(op, len(dims) - 2))
                     draw = partial(global_tensors, dims, channels_last, dtype)
                     yield Case(op, type_name, name, GLOBAL_OURS[op], peers, draw, partial(bytes_of, moved))
 
