@@ -5,21 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
+
+#include "runtime/normal_distribution.h"
 
 /// What kernels of the CPU compute formulas with, beside the same in long double.
 namespace gradsmith::formula {
 namespace {
 
 using Real = long double;
-
-Real ExactCdf(Real x) {
-  return std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2;
-}
-
-Real ExactPdf(Real x) {
-  return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
-}
 
 /// The largest error from 0 to `far` either way, in epsilons of the result; of subnormal results,
 /// in epsilons of the smallest normal one.

@@ -296,6 +296,21 @@ Case WithExactAttributes(const Subject& subject, Case problem) {
   return problem;
 }
 
+/// FindExactProblem, or a failure.
+std::optional<Problem> ExactProblemOf(
+    const Subject& subject,
+    const Case& problem,
+    const Present& present,
+    const std::string& seed,
+    const std::string& doing,
+    Report& report) {
+  auto exact = FindExactProblem(subject, problem, present, seed);
+  if (!exact) {
+    report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
+  }
+  return exact;
+}
+
 }  // namespace
 
 Report CheckExact(const Subject& subject, const Case& problem, const std::string& seed) {
@@ -303,11 +318,9 @@ Report CheckExact(const Subject& subject, const Case& problem, const std::string
   const Case adapted = WithExactAttributes(subject, problem);
   for (const Present& present : PresentSubsets(subject.op().inputs)) {
     const std::string doing = Doing(subject, present);
-    if (auto exact = FindExactProblem(subject, adapted, present, seed)) {
+    if (auto exact = ExactProblemOf(subject, adapted, present, seed, doing, report)) {
       NoteReasons(subject, *exact, doing, report);
       RunAndCompare(subject, adapted.attributes, *exact, doing, report);
-    } else {
-      report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
     }
   }
   return report;
@@ -321,10 +334,8 @@ Report CheckLayouts(const Subject& subject, const Case& problem, const std::stri
     mixed.layout = spread_outputs ? Layout::kContiguous : Layout::kStrided;
     mixed.layout_of_outputs = spread_outputs ? Layout::kStrided : Layout::kContiguous;
     const std::string doing = spread_outputs ? "with gaps in outputs" : "with gaps in inputs";
-    if (auto exact = FindExactProblem(subject, mixed, present, seed)) {
+    if (auto exact = ExactProblemOf(subject, mixed, present, seed, doing, report)) {
       RunAndCompare(subject, mixed.attributes, *exact, doing, report);
-    } else {
-      report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
     }
   }
   return report;
@@ -333,12 +344,9 @@ Report CheckLayouts(const Subject& subject, const Case& problem, const std::stri
 Report CheckAttributes(const Subject& subject, const Case& problem, const std::string& seed) {
   Report report;
   const Case adapted = WithExactAttributes(subject, problem);
-  auto exact = FindExactProblem(subject, adapted, AllPresent(subject.op().inputs), seed);
-  if (!exact) {
-    report.Fail("no integers were found whose results the row's types hold exactly");
-    return report;
-  }
-  for (std::size_t i = 0; i < adapted.attributes.size(); ++i) {
+  const Present present = AllPresent(subject.op().inputs);
+  auto exact = ExactProblemOf(subject, adapted, present, seed, "after other calls", report);
+  for (std::size_t i = 0; exact && i < adapted.attributes.size(); ++i) {
     std::vector<Attribute> without = adapted.attributes;
     without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
     // Other dims may come of it, so that the call is refused: it counts that it was made.
@@ -359,10 +367,8 @@ Report CheckAccumulate(const Subject& subject, const Case& problem, const std::s
   const Case adapted = WithExactAttributes(subject, problem);
   const Present present = AllPresent(subject.op().inputs);
   const std::string doing = "adding to the outputs";
-  if (auto exact = FindExactProblem(subject, adapted, present, seed)) {
+  if (auto exact = ExactProblemOf(subject, adapted, present, seed, doing, report)) {
     AccumulateAndCompare(subject, adapted.attributes, *exact, doing, report);
-  } else {
-    report.Fail(doing + ": no integers were found whose results the row's types hold exactly");
   }
   return report;
 }

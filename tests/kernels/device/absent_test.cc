@@ -11,6 +11,7 @@
 #include "absent/functors.h"
 #include "cuda/kernel_images.h"
 #include "gradsmith/gradsmith.h"
+#include "kernels/device/sample_ops.h"
 #include "patterns/cuda/rows_shape.h"
 #include "patterns/run_functor.h"
 #include "patterns/run_map.h"
@@ -28,14 +29,6 @@ using absent::AbsentTotals;
 constexpr DataType kFloat = DataType::kFloat;
 constexpr DataType kHalf = DataType::kMLFloat16;
 
-constexpr std::array<std::string_view, 5> kMapOperands = {"X", "A", "mask", "Y", "sums"};
-constexpr OpInfo kMap = {
-    .name = "AbsentMap",
-    .operands = kMapOperands,
-    .inputs = 3,
-    .image = &kImage_absent_inputs,
-    .masks = AbsentMap::kMasks,
-    .optional = AbsentMap::kOptional};
 constexpr std::array<std::string_view, 5> kRowsOperands = {"X", "A", "scale", "Y", "sums"};
 constexpr internal::FunctorKernels kRows = {
     .name = "AbsentRows",
@@ -104,7 +97,7 @@ class CudaAbsent : public CudaTest {
             return context.backend() == Backend::kCpu
                        ? internal::RunMapOnCpu<AbsentMap>(
                              context, std::array<double, 0>{}, given, out)
-                       : internal::RunMapOnCuda(context, kMap, true, {}, given, out);
+                       : internal::RunMapOnCuda(context, kAbsentMap, true, {}, given, out);
           });
     }
   }

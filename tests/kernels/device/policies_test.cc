@@ -1,18 +1,17 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absent/functors.h"
 #include "cuda/kernel_images.h"
 #include "cuda/op_task.h"
+#include "kernels/device/sample_ops.h"
 #include "patterns/cuda/map.h"
 #include "patterns/cuda/map_policy.h"
 #include "patterns/cuda/rows.h"
@@ -25,7 +24,6 @@
 namespace gradsmith::cuda {
 namespace {
 
-using absent::AbsentMap;
 using absent::AbsentRows;
 using absent::AbsentTotals;
 
@@ -34,21 +32,6 @@ using PlanOf = Result<std::unique_ptr<internal::Plan>>;
 
 constexpr DataType kFloat = DataType::kFloat;
 constexpr DataType kHalf = DataType::kMLFloat16;
-
-constexpr std::array<std::string_view, 5> kSumOperands = {"X", "A", "mask", "Y", "sums"};
-constexpr OpInfo kMapWithSums = {
-    .name = "AbsentMap",
-    .operands = kSumOperands,
-    .inputs = 3,
-    .image = &kImage_absent_inputs,
-    .masks = AbsentMap::kMasks,
-    .optional = AbsentMap::kOptional};
-constexpr std::array<std::string_view, 3> kMapOperands = {"X", "C", "Y"};
-constexpr OpInfo kMap = {
-    .name = "Quotient",
-    .operands = kMapOperands,
-    .inputs = 2,
-    .image = &kImage_quotients};
 
 /// A policy and what is other in it than in the library's.
 template <typename Policy>
@@ -186,7 +169,7 @@ class CudaOtherPolicies : public CudaTest {
     const TensorPointer mask = Make(DataType::kBool, dims, layout);
     const TensorPointer Y = Make(type, dims, layout);
     const TensorPointer sums = Make(type, of_sums);
-    const OpTask task = TaskOf(kMapWithSums, {X, A, mask, Y, sums});
+    const OpTask task = TaskOf(kAbsentMap, {X, A, mask, Y, sums});
     Run(MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, true), Refs(task));
     Values expected;
     Values expected_sums(sums->HostValues().size());
@@ -207,7 +190,7 @@ class CudaOtherPolicies : public CudaTest {
     const TensorPointer C = Make(kFloat, {dims.back()});
     C->Fill([&, power = 1]() mutable { return power = power == 64 ? 1 : power * 2; });
     const TensorPointer Y = Make(kFloat, dims, layout);
-    OpTask task = TaskOf(kMap, {X, C, Y});
+    OpTask task = TaskOf(kQuotient, {X, C, Y});
     task.tensors[1].dims = task.tensors[0].dims;
     task.tensors[1].strides = {0, 1};
     Run(MakeMapPlan(policy, kImage_quotients, task, {device()}, false), Refs(task));
@@ -320,7 +303,7 @@ TEST_F(CudaOtherPolicies, DecideOnPiecesOfSums) {
   const TensorPointer X = Make(kFloat, {9, 2000});
   const TensorPointer mask = Make(DataType::kBool, {9, 2000});
   const TensorPointer sums = Make(kFloat, {9, 1});
-  const OpTask task = TaskOf(kMapWithSums, {X, X, mask, X, sums});
+  const OpTask task = TaskOf(kAbsentMap, {X, X, mask, X, sums});
   for (const std::int64_t least_steps : {1, 1 << 20}) {
     const MapPolicy policy = {.summing_threads = 32, .least_steps = least_steps};
     const PlanOf plan = MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, true);

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <string_view>
 #include <vector>
 
-#include "cuda/kernel_images.h"
 #include "gradsmith/gradsmith.h"
+#include "kernels/device/sample_ops.h"
 #include "patterns/run_map.h"
 #include "reference/random.h"
 #include "runtime/cuda/op_call.h"
@@ -19,13 +18,6 @@
 /// corrects what comes out, beside the division of the host.
 namespace gradsmith::cuda {
 namespace {
-
-constexpr std::array<std::string_view, 3> kOperands = {"X", "C", "Y"};
-constexpr OpInfo kQuotient = {
-    .name = "Quotient",
-    .operands = kOperands,
-    .inputs = 2,
-    .image = &kImage_quotients};
 
 /// Counts of places: few, around powers of two, of many factors, prime, and so many that the type
 /// holds no count between them.

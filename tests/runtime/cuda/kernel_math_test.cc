@@ -8,26 +8,18 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <numbers>
 #include <string>
 #include <vector>
 
 #include "gradsmith/gradsmith.h"
 #include "runtime/cuda/op_call.h"
+#include "runtime/normal_distribution.h"
 
 /// Functions that kernels of float and double have of their own (patterns/cuda/kernel_math.cuh).
 namespace gradsmith::cuda {
 namespace {
 
 using Real = long double;
-
-Real Cdf(Real x) {
-  return std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2;
-}
-
-Real Pdf(Real x) {
-  return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
-}
 
 Real Sigmoid(Real x) {
   return 1 / (1 + std::exp(-x));
@@ -52,9 +44,9 @@ const std::vector<Known>& AllKnown() {
   static const std::vector<Known>& known = *new std::vector<Known>{
       {"Exp", [](Real x) { return std::exp(x); }, nullptr, 2, 1.5},
       {"Sigmoid", &Sigmoid, nullptr, 4, 3},
-      {"Gelu", [](Real x) { return x * Cdf(x); }, nullptr, 9, 6},
-      {"GeluGrad", [](Real x) { return Cdf(x) + x * Pdf(x); },
-       [](Real x) { return Cdf(x) + std::abs(x) * Pdf(x); }, 9, 6},
+      {"Gelu", [](Real x) { return x * ExactCdf(x); }, nullptr, 9, 6},
+      {"GeluGrad", [](Real x) { return ExactCdf(x) + x * ExactPdf(x); },
+       [](Real x) { return ExactCdf(x) + std::abs(x) * ExactPdf(x); }, 9, 6},
       {"SwishGrad", [](Real x) { return Sigmoid(x) * (1 + x * Sigmoid(-x)); },
        [](Real x) { return Sigmoid(x) * (1 + std::abs(x) * Sigmoid(-x)); }, 8, 8},
       {"Mish", [](Real x) { return x * TanhOfSoftplus(x); }, nullptr, 8, 6},
