@@ -49,7 +49,7 @@ class NormTypes:
     statistics: torch.dtype
 
 
-# By the names of operators' rows: where one type is named, statistics are as wide as sums are.
+# The names are those of the operators' rows. Where a name has one type, statistics have the type of sums.
 NORM_TYPES = {name: NormTypes(dtype, dtype, wide(dtype)) for name, dtype in TYPES.items()} | {
     "half_half": NormTypes(torch.float16, torch.float16, torch.float16),
     "half_float": NormTypes(torch.float16, torch.float32, torch.float32),

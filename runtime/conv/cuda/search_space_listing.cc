@@ -123,8 +123,8 @@ bool ConvSearchSpace::IsSlowToList(int batch) const {
          SizeOf(task_.problem.type) == 2;
 }
 
-/// Of the legacy API and cuDNN's fallback list the quickest come by exception, and listing takes up
-/// to 15 ms. What comes last is our own, for any problem or for special ones.
+/// The quickest candidate seldom is one of the legacy API or of cuDNN's fallback list, and listing
+/// these takes up to 15 ms. What comes last is our own, for any problem or for special ones.
 bool ConvSearchSpace::IsPromising(int batch) const {
   if (IsOfPart(batch)) {
     return part_->IsPromising(batch - BatchesOfWhole());

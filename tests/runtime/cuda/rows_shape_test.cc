@@ -227,7 +227,7 @@ TEST_F(CudaRowsShape, FewRowsWhoseColumnsAreSummedHaveOneBlock) {
     shape = ByColumns{.rows = 8, .length = 12, .type = type}.ShapeOn({device()});
     EXPECT_TRUE(shape.launch.is_only_block);
     EXPECT_LE(shape.launch.members, 16);
-    // So many rows are several blocks.
+    // These rows are too many for one block.
     shape = ByColumns{.rows = 999, .length = 100, .type = type}.ShapeOn({device()});
     EXPECT_FALSE(shape.launch.is_only_block);
     EXPECT_GT(shape.blocks, 1);
