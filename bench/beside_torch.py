@@ -27,6 +27,9 @@ REPLAYS = 9
 
 Call = Callable[..., Any]
 
+# Each case has kernels made for its shape, of which a process may have as many as there are cases.
+torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
+
 
 @dataclass(frozen=True)
 class Case:
@@ -93,6 +96,12 @@ def run(description: str, cases: Iterable[Case]) -> None:
         print(row, flush=True)
         if arguments.json:
             arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+def compiled(formula: Call, inputs: int) -> Call:
+    """What torch.compile makes of a formula; called with the tensors of a case, the first of which it takes."""
+    kernels = torch.compile(formula, dynamic=False)
+    return lambda *tensors: kernels(*tensors[:inputs])
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

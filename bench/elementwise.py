@@ -1,6 +1,7 @@
 """Element-wise gradients beside PyTorch's on one GPU: python bench/elementwise.py [--only EXPRESSION] [--json FILE]
 
-Bytes are those of every input read once and of every output written once.
+Bytes are those of every input read once and of every output written once. PyTorch's own formulas, compiled by
+torch.compile, are a peer beside its kernels.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run
+from beside_torch import TYPES, Call, Case, bytes_of, compiled, run, wide
 
 SHAPES = [
     ((8192, 4096), False),
@@ -24,18 +25,22 @@ SHAPES = [
 ]
 
 backward = torch.ops.aten
-OPERATORS: dict[str, tuple[Call, Call]] = {
+# Ours, PyTorch's kernel, and its formula, which torch.compile is given.
+OPERATORS: dict[str, tuple[Call, Call, Call]] = {
     "SigmoidGrad": (
         lambda dy, y, dx: gradsmith.sigmoid_grad(dy, y, out={"dX": dx}),
         lambda dy, y, dx: backward.sigmoid_backward.grad_input(dy, y, grad_input=dx),
+        lambda dy, y: backward.sigmoid_backward(dy, y),
     ),
     "LeakyReluGrad": (
         lambda dy, x, dx: gradsmith.leaky_relu_grad(dy, x, out={"dX": dx}),
         lambda dy, x, dx: backward.leaky_relu_backward.grad_input(dy, x, 0.01, False, grad_input=dx),
+        lambda dy, x: backward.leaky_relu_backward(dy, x, 0.01, False),
     ),
     "GeluGrad": (
         lambda dy, x, dx: gradsmith.gelu_grad(dy, x, out={"dX": dx}),
         lambda dy, x, dx: backward.gelu_backward.grad_input(dy, x, approximate="none", grad_input=dx),
+        lambda dy, x: backward.gelu_backward(dy, x, approximate="none"),
     ),
 }
 # These take a tensor and a bias along its last dim. PyTorch sums in a second kernel what the first one gave.
@@ -79,6 +84,12 @@ def of_slopes_in_torch(dy: Any, x: Any, slope: Any, _dx: Any, dslope: Any) -> No
     torch.sum(products, [0, *range(2, x.dim())], keepdim=True, out=dslope.unsqueeze(0))
 
 
+def formula_of_slopes(dy: Any, x: Any, slope: Any) -> tuple[Any, Any]:
+    of_x = dy.to(wide(x.dtype))
+    dx = torch.where(x > 0, of_x, slope * of_x).to(x.dtype)
+    return dx, torch.where(x > 0, 0, x * of_x).sum([0, *range(2, x.dim())], keepdim=True).to(x.dtype)
+
+
 def with_slopes(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> tuple[Any, ...]:
     """A slope of the channels' dims, so that it is broadcast: (C, 1, 1)."""
     order = torch.channels_last if channels_last else torch.contiguous_format
@@ -96,6 +107,11 @@ def of_bias_in_torch(op: str, dy: Any, x: Any, _bias: Any, _dx: Any, dbias: Any)
     torch.sum(BIASED[op][1](dy, x).flatten(0, -2), 0, out=dbias)
 
 
+def formula_of_bias(op: str, dy: Any, x: Any, _bias: Any) -> tuple[Any, Any]:
+    dx = BIASED[op][1](dy, x)
+    return dx, dx.flatten(0, -2).sum(0)
+
+
 def biased(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
     dy, x, dx = (torch.randn(dims, device="cuda").to(dtype) for _ in range(3))
     bias, dbias = (torch.randn(dims[-1:], device="cuda").to(dtype) for _ in range(2))
@@ -109,6 +125,10 @@ def of_gate(op: str, dy: Any, gate: Any, up: Any, dgate: Any, dup: Any) -> Any:
 def of_gate_in_torch(op: str, dy: Any, gate: Any, up: Any, _dgate: Any, dup: Any) -> None:
     torch.mul(dy, GATED[op][1](gate), out=dup)
     GATED[op][2](dy * up, gate)
+
+
+def formula_of_gate(op: str, dy: Any, gate: Any, up: Any) -> tuple[Any, Any]:
+    return GATED[op][2](dy * up, gate), dy * GATED[op][1](gate)
 
 
 def gated(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -154,7 +174,7 @@ def tensors(dims: tuple[int, ...], channels_last: bool, dtype: torch.dtype) -> t
 
 
 def cases() -> Iterator[Case]:
-    for op, (ours, peer) in OPERATORS.items():
+    for op, (ours, peer, formula) in OPERATORS.items():
         for type_name, dtype in TYPES.items():
             for dims, channels_last in SHAPES:
                 yield Case(
@@ -162,7 +182,7 @@ def cases() -> Iterator[Case]:
                     type_name,
                     "x".join(map(str, dims)) + (" NHWC" if channels_last else ""),
                     ours,
-                    {"torch": peer},
+                    {"torch": peer, "compile": compiled(formula, 2)},
                     partial(tensors, dims, channels_last, dtype),
                     partial(bytes_of, (0, 1, 2)),
                 )
@@ -170,10 +190,10 @@ def cases() -> Iterator[Case]:
         for dims, channels_last in PRELU_SHAPES:
             name = "x".join(map(str, dims)) + (" NHWC" if channels_last else "")
             given = partial(with_slopes, dims, channels_last, TYPES[type_name])
-            peers = {"torch": of_slopes_in_torch}
+            peers = {"torch": of_slopes_in_torch, "compile": compiled(formula_of_slopes, 3)}
             yield Case("PReluGrad", type_name, name, of_slopes, peers, given, partial(bytes_of, (0, 1, 2, 3, 4)))
-        yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch), biased, type_name)
-        yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch), gated, type_name)
+        yield from cases_of(BIASED, BIASED_SHAPES, (of_bias, of_bias_in_torch, formula_of_bias), biased, type_name)
+        yield from cases_of(GATED, GATED_SHAPES, (of_gate, of_gate_in_torch, formula_of_gate), gated, type_name)
         for dims in GATED_SHAPES:
             for op, (draw, ours, peer) in DROPOUTS.items():
                 yield Case(
@@ -190,20 +210,20 @@ def cases() -> Iterator[Case]:
 def cases_of(
     operators: Iterable[str],
     shapes: Sequence[tuple[int, ...]],
-    calls: tuple[Call, Call],
+    calls: tuple[Call, Call, Call],
     draw: Callable[[tuple[int, ...], torch.dtype], tuple[Any, ...]],
     type_name: str,
 ) -> Iterator[Case]:
     for op in operators:
         for dims in shapes:
-            ours, peer = (partial(call, op) for call in calls)
+            ours, peer, formula = (partial(call, op) for call in calls)
             tensors_of = partial(draw, dims, TYPES[type_name])
             yield Case(
                 op,
                 type_name,
                 "x".join(map(str, dims)),
                 ours,
-                {"torch": peer},
+                {"torch": peer, "compile": compiled(formula, 3)},
                 tensors_of,
                 partial(bytes_of, (0, 1, 2, 3, 4)),
             )

@@ -14,8 +14,8 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run, wide
-from rows import norm_formula
+from beside_torch import TYPES, Call, Case, bytes_of, compiled, run, wide
+from rows import NORM_TYPES, norm_formula
 
 IMAGES = [(32, 256, 56, 56), (64, 64, 112, 112), (16, 512, 28, 28), (8, 1280, 16, 16), (7, 33, 55, 57)]
 LAYERS = [(32768, 1024), (16384, 4096), (8192, 8192), (8192, 999)]
@@ -24,7 +24,6 @@ GROUPS = 32
 EPSILON = 1e-5
 
 backward = torch.ops.aten
-torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
 
 
 def normalized(x: Any, mean: Any, inv_std: Any, dtype: torch.dtype) -> Any:
@@ -62,8 +61,6 @@ def image_formula(dims: tuple[int, ...], groups: int, dtype: torch.dtype) -> Cal
 
 
 def image_calls(op: str, dims: tuple[int, ...], groups: int, dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
-    formula = torch.compile(image_formula(dims, groups, dtype), dynamic=False)
-
     def ours(dy: Any, x: Any, scale: Any, mean: Any, inv_std: Any, dx: Any, ds: Any, db: Any) -> Any:
         if op == "InstanceNormalizationGrad":
             out = {"dX": dx, "dScale": ds, "dB": db}
@@ -77,7 +74,7 @@ def image_calls(op: str, dims: tuple[int, ...], groups: int, dtype: torch.dtype)
         size = dims[0], dims[1], prod(dims[2:]), groups
         return backward.native_group_norm_backward(dy, x, *few, scale, *size, [True, True, True])
 
-    return ours, {"torch": peer, "compile": lambda *tensors: formula(*tensors[:5])}
+    return ours, {"torch": peer, "compile": compiled(image_formula(dims, groups, dtype), 5)}
 
 
 def channel_tensors(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -102,10 +99,9 @@ def channel_calls(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Call, dict
         saved = mean.to(wide(dtype)), inv_std
         return backward.native_batch_norm_backward(dy, x, None, None, None, *saved, True, EPSILON, [True, False, False])
 
-    compiled = torch.compile(formula, dynamic=False)
     return lambda dy, x, mean, std, _, dx: gradsmith.mean_variance_normalization_grad(
         dy, x, mean, std, out={"dX": dx}
-    ), {"torch": peer, "compile": lambda *tensors: compiled(*tensors[:4])}
+    ), {"torch": peer, "compile": compiled(formula, 4)}
 
 
 def layer_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -120,7 +116,7 @@ def layer_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
     return torch.randn_like(total), total, gamma, mean, inv_std, *outputs, *few
 
 
-def layer_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
+def layer_calls(dims: tuple[int, int], type_name: str) -> tuple[Call, dict[str, Call]]:
     def ours(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, dx: Any, dg: Any, db: Any, *few: Any) -> Any:
         out = {"dX": dx, "dGamma": dg, "dBeta": db}
         return gradsmith.skip_layer_normalization_grad(dy, total, gamma, *few, out=out)
@@ -129,8 +125,8 @@ def layer_calls(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Call, dict[s
         bias = others[2]
         return backward.native_layer_norm_backward(dy, total, [dims[1]], mean, inv_std, gamma, bias, [True, True, True])
 
-    compiled = norm_formula(dtype, has_mean=True)
-    return ours, {"torch": peer, "compile": lambda *tensors: compiled(*tensors[:5])}
+    formula = norm_formula(NORM_TYPES[type_name], has_mean=True)
+    return ours, {"torch": peer, "compile": compiled(formula, 5)}
 
 
 def logit_tensors(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -159,8 +155,7 @@ def logit_calls(dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
         classes = torch.arange(x.shape[1], device="cuda").reshape(1, -1, *(1 for _ in x.shape[2:]))
         return (dy.unsqueeze(1) * (z.exp() - (classes == label.unsqueeze(1)).to(wide(dtype)))).to(dtype)
 
-    compiled = torch.compile(formula, dynamic=False)
-    return ours, {"torch": peer, "compile": lambda *tensors: compiled(*tensors[:5])}
+    return ours, {"torch": peer, "compile": compiled(formula, 5)}
 
 
 def loss_tensors(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -187,8 +182,7 @@ def loss_calls(dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
         slope = log_prob.to(wide(dtype)).exp() - (classes == label.unsqueeze(1)).to(wide(dtype))
         return (dy / label.numel() * slope).to(dtype)
 
-    compiled = torch.compile(formula, dynamic=False)
-    return ours, {"torch": peer, "compile": lambda *tensors: compiled(*tensors[:3])}
+    return ours, {"torch": peer, "compile": compiled(formula, 3)}
 
 
 def cases() -> Iterator[Case]:
@@ -213,7 +207,7 @@ def cases() -> Iterator[Case]:
             every = partial(bytes_of, (0, 1, 2, 3, 5))
             yield Case("MeanVarianceNormalizationGrad", type_name, shape, *channel_calls(dims, dtype), draw, every)
         for layers in LAYERS:
-            draw, calls = partial(layer_tensors, layers, dtype), layer_calls(layers, dtype)
+            draw, calls = partial(layer_tensors, layers, dtype), layer_calls(layers, type_name)
             shape = "x".join(map(str, layers))
             every = partial(bytes_of, (0, 1, 2, 5, 6, 7, 8, 9))
             yield Case("SkipLayerNormalizationGrad", type_name, shape, *calls, draw, every)

@@ -15,7 +15,7 @@ from typing import Any
 import cudnn_pooling
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run
+from beside_torch import TYPES, Call, Case, bytes_of, compiled, run
 from torch.nn import functional
 
 
@@ -72,7 +72,6 @@ GLOBAL_OPERATORS = {
 }
 
 aten = torch.ops.aten
-torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
 
 
 def of_rank(name: str, rank: int) -> Any:
@@ -95,7 +94,7 @@ def peer_of(op: str, shape: Shape) -> Call:
 
 
 def with_compiled(op: str, peer: Call) -> dict[str, Call]:
-    return {"torch": peer} | ({"compile": torch.compile(peer, dynamic=False)} if op.endswith("Grad") else {})
+    return {"torch": peer} | ({"compile": compiled(peer, 6)} if op.endswith("Grad") else {})
 
 
 def peers_of(op: str, shape: Shape) -> dict[str, Call]:

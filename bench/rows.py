@@ -14,7 +14,7 @@ from typing import Any
 
 import gradsmith
 import torch
-from beside_torch import TYPES, Call, Case, bytes_of, run, wide
+from beside_torch import TYPES, Call, Case, bytes_of, compiled, run, wide
 
 SOFTMAX_SHAPES = [
     ((16384, 1024), -1),
@@ -26,6 +26,10 @@ SOFTMAX_SHAPES = [
     ((262144, 64), -1),
     ((7, 33, 55, 57), -1),
     ((16, 150, 65, 65), 1),
+    ((2048, 128256), -1),
+    ((512, 262144), -1),
+    ((16, 1048576), -1),
+    ((1, 1048576), -1),
 ]
 NORM_SHAPES = [
     (32768, 1024),
@@ -37,6 +41,9 @@ NORM_SHAPES = [
     (2048, 1024),
     (512, 768),
     (8, 100),
+    (1024, 65536),
+    (64, 262144),
+    (4, 1048576),
 ]
 
 
@@ -58,7 +65,6 @@ NORM_TYPES = {name: NormTypes(dtype, dtype, wide(dtype)) for name, dtype in TYPE
 }
 
 backward = torch.ops.aten
-torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1 << 20
 
 
 def softmax_tensors(dims: tuple[int, ...], axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Any, ...]:
@@ -81,11 +87,7 @@ def softmax_calls(axis: int, is_log: bool, dtype: torch.dtype) -> tuple[Call, di
             return (of_row - times.exp() * of_row.sum(axis, keepdim=True)).to(dtype)
         return (times * (of_row - (of_row * times).sum(axis, keepdim=True))).to(dtype)
 
-    compiled = torch.compile(formula, dynamic=False)
-    return lambda dy, y, dx: grad(dy, y, axis=axis, out={"dX": dx}), {
-        "torch": peer,
-        "compile": lambda dy, y, dx: compiled(dy, y),
-    }
+    return lambda dy, y, dx: grad(dy, y, axis=axis, out={"dX": dx}), {"torch": peer, "compile": compiled(formula, 2)}
 
 
 def norm_tensors(dims: tuple[int, int], types: NormTypes) -> tuple[Any, ...]:
@@ -112,8 +114,7 @@ def norm_formula(types: NormTypes, has_mean: bool) -> Call:
         sums = [(of_y * normalized).sum(0), *([of_y.sum(0)] if has_mean else [])]
         return [dx.to(types.x), *(one.to(types.scale) for one in sums)]
 
-    compiled: Call = torch.compile(formula, dynamic=False)
-    return compiled
+    return formula
 
 
 def layer_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dict[str, Call]]:
@@ -124,12 +125,12 @@ def layer_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dic
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward.native_layer_norm_backward(dy, x, [dims[1]], mean, std, s, b, [True, True, True])
 
-    formula = norm_formula(types, True)
+    formula = compiled(norm_formula(types, True), 5)
 
-    def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, *others: Any) -> Any:
+    def without_bias(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, *_others: Any) -> Any:
         return formula(dy, x, s, mean, std)
 
-    return ours, {"torch": peer, "compile": compiled}
+    return ours, {"torch": peer, "compile": without_bias}
 
 
 def rms_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dict[str, Call]]:
@@ -139,12 +140,12 @@ def rms_norm_calls(dims: tuple[int, int], types: NormTypes) -> tuple[Call, dict[
     def peer(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, dx: Any, ds: Any, db: Any) -> Any:
         return backward._fused_rms_norm_backward(dy, x, [dims[1]], rms, s, [True, True])
 
-    formula = norm_formula(types, False)
+    formula = compiled(norm_formula(types, False), 5)
 
-    def compiled(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, *others: Any) -> Any:
+    def of_rms(dy: Any, x: Any, s: Any, b: Any, mean: Any, std: Any, rms: Any, *_others: Any) -> Any:
         return formula(dy, x, s, rms, rms)
 
-    return ours, {"torch": peer, "compile": compiled}
+    return ours, {"torch": peer, "compile": of_rms}
 
 
 def cases() -> Iterator[Case]:
