@@ -44,7 +44,7 @@ OPERATORS: dict[str, tuple[Call, Call, Call]] = {
     ),
 }
 # These take a tensor and a bias along its last dim. PyTorch sums in a second kernel what the first one gave.
-BIASED_SHAPES = [(8192, 4096), (16384, 1024), (32, 197, 768), (8192, 999), (8, 100)]
+BIASED_SHAPES = [(8192, 4096), (4096, 16384), (16384, 1024), (32, 197, 768), (8192, 999), (8, 100)]
 BIASED = {
     "BiasGeluGrad": (gradsmith.bias_gelu_grad, lambda dy, x: backward.gelu_backward(dy, x, approximate="none")),
     "BiasFastGeluGrad": (

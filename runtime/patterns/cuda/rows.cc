@@ -98,12 +98,13 @@ class RowsPlan final : public internal::Plan {
     }
     const RowsColumns columns = {
         .length = task.length,
+        .width = shape_.columns_width,
         .blocks = static_cast<int>(shape_.blocks),
         .first = info_.counts.all_inputs() + info_.counts.outputs,
         .sums = info_.counts.column_sums,
         .partials = partials};
     const std::int64_t blocks = std::min<std::int64_t>(
-        internal::CeilDivide(task.length, kRowsColumnsColumns), std::int64_t{1} << 30U);
+        internal::CeilDivide(task.length, std::int64_t{columns.width}), std::int64_t{1} << 30U);
     const LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(blocks),
         .blocks_y = static_cast<unsigned>(columns.sums),

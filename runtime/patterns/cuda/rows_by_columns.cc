@@ -6,6 +6,7 @@
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
+#include "cuda/module.h"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_policy.h"
 
@@ -16,11 +17,13 @@ namespace {
 using internal::CeilDivide;
 using internal::RowsTask;
 
-/// How a block is made of teams.
+/// How a block is made of teams, and how many columns it has of how many parts of a row.
 struct Cut {
   std::int64_t members = 0;
   std::int64_t teams = 0;
   std::int64_t groups = 0;
+  std::int64_t parts = 1;
+  std::int64_t part_length = 0;
   std::int64_t shared_bytes = 0;
 
   [[nodiscard]] std::int64_t threads() const { return members * teams; }
@@ -36,6 +39,24 @@ std::int64_t MembersOf(std::int64_t length, int columns_of_thread, int vector) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
 }
 
+/// Cuts rows that are longer than what a block holds: each multiprocessor has a block, or nearly
+/// so. Where rows are few, parts are smaller, though not smaller than the policy says.
+void CutIntoParts(
+    const RowsTarget& target,
+    std::int64_t groups,
+    std::int64_t length,
+    std::int64_t most,
+    std::int64_t multiple,
+    Cut* cut) {
+  const std::int64_t blocks = target.device.multiprocessors();
+  const std::int64_t fewest = CeilDivide(length, most);
+  const std::int64_t of_each = std::clamp<std::int64_t>(blocks / fewest, 1, groups);
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      blocks / of_each, fewest, std::max(fewest, length / target.policy.least_columns_of_part));
+  cut->part_length = CeilDivide(CeilDivide(length, parts), multiple) * multiple;
+  cut->parts = CeilDivide(length, cut->part_length);
+}
+
 Cut CutOf(
     const RowsTarget& target,
     const RowsTask& task,
@@ -45,17 +66,24 @@ Cut CutOf(
   const int bytes_of_sum = BytesOfSum(bytes);
   const int rows = RowsOfTeam(bytes_of_sum, vector);
   const int columns = ColumnsOfThread(bytes_of_sum);
+  const std::int64_t most = std::int64_t{target.policy.most_threads_by_columns} * columns;
+  Cut cut = {.part_length = task.length};
+  if (task.length > most) {
+    const std::int64_t multiple = std::int64_t{ThreadsBesideEachOther(vector)} * columns;
+    CutIntoParts(target, CeilDivide(task.rows, rows), task.length, most, multiple, &cut);
+  }
   // Vectors wait in shared memory.
   const std::int64_t slots =
       vector == 1 ? 0 : std::int64_t{rows} * (columns / vector) * info.counts.inputs;
-  Cut cut = {.members = MembersOf(task.length, columns, vector)};
+  cut.members = MembersOf(cut.part_length, columns, vector);
   const auto shared_of = [&](std::int64_t teams) {
     // The sums of several teams take the place of rows when there are none any more.
     const std::int64_t sums =
-        teams > 1 ? teams * info.counts.column_sums * task.length * bytes_of_sum : 0;
+        teams > 1 ? teams * info.counts.column_sums * cut.part_length * bytes_of_sum : 0;
     return std::max(slots * kVectorBytes * cut.members * teams, sums);
   };
-  cut.teams = std::max<std::int64_t>(target.policy.threads_by_columns / cut.members, 1);
+  cut.teams =
+      cut.parts > 1 ? 1 : std::max<std::int64_t>(target.policy.threads_by_columns / cut.members, 1);
   const auto groups_of = [&](std::int64_t teams) { return CeilDivide(task.rows, teams * rows); };
   while (cut.teams > 1 && cut.threads() > 32 &&
          (shared_of(cut.teams) > MostShared(target) ||
@@ -77,12 +105,14 @@ bool IsByColumns(
     int vector) {
   if (info.counts.column_inputs + info.counts.column_sums == 0 || info.rows_of_many_dims ||
       task.row_rank > 1 || task.length_rank != 1 || task.length == 0 ||
-      task.length > std::int64_t{kFewerRowsThreads} * ColumnsOfThread(BytesOfSum(bytes)) ||
       target.policy.threads_by_columns == 0) {
     return false;
   }
   const Cut cut = CutOf(target, task, info, bytes, vector);
-  return cut.shared_bytes <= MostShared(target) && cut.groups >= target.device.multiprocessors();
+  // A launch for each phase is more than one for whole rows, but employs more.
+  const std::int64_t blocks = cut.groups * cut.parts * (cut.parts > 1 ? 2 : 1);
+  return cut.shared_bytes <= MostShared(target) && cut.parts <= kMostBlocksYz &&
+         blocks >= target.device.multiprocessors();
 }
 
 void CutByColumns(
@@ -95,6 +125,8 @@ void CutByColumns(
   shape->launch.members = static_cast<int>(cut.members);
   shape->launch.teams = static_cast<int>(cut.teams);
   shape->launch.groups = cut.groups;
+  shape->launch.parts = static_cast<int>(cut.parts);
+  shape->launch.part_length = cut.part_length;
   shape->threads = static_cast<unsigned>(cut.threads());
   shape->shared_bytes = static_cast<unsigned>(cut.shared_bytes);
 }

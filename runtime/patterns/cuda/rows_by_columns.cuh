@@ -21,6 +21,7 @@ namespace gradsmith::cuda {
 /// A team has kRows neighbouring rows at once, each of its threads kChunks vectors or single
 /// elements of them. Vectors wait in shared memory in places of the thread's own, elements in its
 /// registers. When the outputs of a row are made, the row that the team has next takes its places.
+/// Of rows in parts (RowsLaunch::parts) a block has the columns of one.
 template <typename Functor, typename T, typename U, int kVector>
 class RowsByColumnsKernel {
  public:
@@ -39,7 +40,7 @@ class RowsByColumnsKernel {
         team_(static_cast<int>(threadIdx.x) / launch.members),
         member_(static_cast<int>(threadIdx.x) % launch.members),
         column_(member_ / kBeside * (kBeside * kChunks * kVector) + member_ % kBeside * kVector),
-        behind_(static_cast<int>(task.length) - column_) {
+        behind_(static_cast<int>(min(launch.part_length, task.length - FirstColumn())) - column_) {
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
       const int t = Places::kOutput + o;
@@ -54,17 +55,19 @@ class RowsByColumnsKernel {
 
   __device__ __forceinline__ void Run() {
     FindInputs(FirstRow(blockIdx.x));
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      Fetch(FirstRow(blockIdx.x), r);
-    }
+    FetchAll(FirstRow(blockIdx.x));
     Once once(task_, lanes_, FirstRow(blockIdx.x));
     for (std::int64_t group = blockIdx.x; group < launch_.groups; group += gridDim.x) {
       A own[kResults] = {};
-      Reduce(once, own);
+      const bool finds_all = Reduce(FirstRow(group), once, own);
       const std::int64_t next = FirstRow(group + gridDim.x);
       const Once of_next(task_, lanes_, next);
-      Finish(FirstRow(group), once, own, next);
+      FindInputs(next);
+      if (finds_all) {
+        Finish(FirstRow(group), once, own, next);
+      } else {
+        FetchAll(next);
+      }
       once = of_next;
     }
     if (HasSums()) {
@@ -99,17 +102,22 @@ class RowsByColumnsKernel {
   __device__ __forceinline__ std::int64_t FirstRow(std::int64_t group) const {
     return (group * launch_.teams + team_) * kRows;
   }
+  /// The first column of the block's part, from which others are counted.
+  __device__ __forceinline__ std::int64_t FirstColumn() const {
+    return blockIdx.y * launch_.part_length;
+  }
   __device__ __forceinline__ int Column(int chunk) const { return column_ + chunk * kStep; }
   __device__ __forceinline__ bool HasChunk(int chunk) const { return chunk * kStep < behind_; }
   /// Whether no thread has this chunk, or one behind it: rows shorter than the columns of one
   /// warp's threads are left early.
   __device__ __forceinline__ bool IsBehindRow(int chunk) const {
     return kInRegisters && chunk > 0 && chunk % 4 == 0 &&
-           chunk * kStep >= static_cast<int>(task_.length);
+           chunk * kStep >= static_cast<int>(launch_.part_length);
   }
   /// How far the thread's first column of a row lies from the first row, in bytes.
   __device__ __forceinline__ std::int64_t ByteOf(int tensor, std::int64_t row) const {
-    return (row * task_.row_strides[tensor][0] + column_) * Operands::SizeOf(tensor);
+    return (row * task_.row_strides[tensor][0] + FirstColumn() + column_) *
+           Operands::SizeOf(tensor);
   }
   /// How far a row lies behind the one before, in bytes.
   __device__ __forceinline__ std::int64_t Pitch(int tensor) const {
@@ -135,7 +143,8 @@ class RowsByColumnsKernel {
         columns_[c][i] = {};
         if (task_.tensors[t] != nullptr && HasChunk(c)) {
           const auto* const from = static_cast<const char*>(task_.tensors[t]);
-          Operands::Load(t, from + Column(c) * Operands::SizeOf(t), &columns_[c][i]);
+          const std::int64_t column = FirstColumn() + Column(c);
+          Operands::Load(t, from + column * Operands::SizeOf(t), &columns_[c][i]);
         }
       }
     }
@@ -146,6 +155,12 @@ class RowsByColumnsKernel {
 #pragma unroll
     for (int t = 0; t < Functor::kInputs; ++t) {
       ins_[t] = static_cast<const char*>(task_.tensors[t]) + ByteOf(t, row);
+    }
+  }
+  __device__ __forceinline__ void FetchAll(std::int64_t first) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      Fetch(first, r);
     }
   }
   /// Begins to copy the r-th of the rows from `first` on to shared memory, or to load it. Rows are
@@ -201,7 +216,7 @@ class RowsByColumnsKernel {
   }
   /// The row as it is at an element of a vector.
   __device__ __forceinline__ RowValues<A> At(RowValues<A> row, int chunk, int v) const {
-    row.index = Column(chunk) + v;
+    row.index = FirstColumn() + Column(chunk) + v;
     return row;
   }
   /// Gives all lanes what the lane of the r-th row found.
@@ -239,21 +254,57 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// Finds the results of this lane's row.
-  __device__ __forceinline__ void Reduce(const Once& once, A (&own)[kResults]) {
+  /// Finds the results of this lane's row. Of a launch for one phase it leaves what it found of the
+  /// part, and returns false: there is nothing more to do.
+  __device__ __forceinline__ bool Reduce(std::int64_t first, const Once& once, A (&own)[kResults]) {
 #pragma unroll
     for (int phase = 0; phase < Functor::kPhases; ++phase) {
       A found[kRows][kResults];
+      if (IsInParts() && phase < launch_.phase) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        if (phase == 0 && !kInRegisters) {
-          WaitForCopies(r);
+        for (int r = 0; r < kRows; ++r) {
+          ReadPartials(phase, first + r, found[r]);
         }
-        ReduceRow(phase, r, once, own, found[r]);
+      } else {
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          if (!kInRegisters && (phase == 0 || IsInParts())) {
+            WaitForCopies(r);
+          }
+          ReduceRow(phase, r, once, own, found[r]);
+        }
       }
       lanes_.Combine(phase, &turn_, found, own);
+      if (IsInParts() && phase == launch_.phase) {
+        WritePartials(phase, first, own);
+        return false;
+      }
       const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
       Functor::Finish(phase, ValuesOf(of_row, own), own);
+    }
+    return true;
+  }
+  __device__ __forceinline__ bool IsInParts() const { return launch_.parts > 1; }
+  /// Whether this thread is the one that writes the results of its lane's row, if the row exists.
+  __device__ __forceinline__ bool WritesResults(std::int64_t row) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    return row < task_.rows && member_ < lanes_.span() && lane == lanes_.LaneOf(lanes_.row());
+  }
+  __device__ __forceinline__ void
+  WritePartials(int phase, std::int64_t first, const A (&own)[kResults]) const {
+    const std::int64_t row = first + lanes_.row();
+    if (WritesResults(row)) {
+      CopyPhase<Functor>(phase, own, PartialsOf<A, kResults>(launch_, row, blockIdx.y));
+    }
+  }
+  /// Adds up every so many parts of a row: the team's threads have all of them.
+  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, A (&found)[kResults])
+      const {
+    ClearResults<Functor>(found);
+    const int parts = row < task_.rows ? launch_.parts : 0;
+#pragma unroll 1
+    for (int part = member_; part < parts; part += launch_.members) {
+      AddPhase<Functor>(phase, PartialsOf<A, kResults>(launch_, row, part), found);
     }
   }
   /// Waits for the copies of the r-th row; those of the rows behind may be under way.
@@ -276,10 +327,7 @@ class RowsByColumnsKernel {
       Share(own, r, results);
     }
     const RowValues<A> row = ValuesOf(of_row, results);
-#pragma unroll
-    for (int i = 0; i < kResults; ++i) {
-      found[i] = ResultOfNothing<Functor, A>(i);
-    }
+    ClearResults<Functor>(found);
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       if (IsBehindRow(c)) {
@@ -294,12 +342,7 @@ class RowsByColumnsKernel {
       for (int v = 0; v < kVector; ++v) {
         A terms[kResults];
         Functor::Terms(phase, At(row, c, v), elements.in[v], elements.columns[v], terms);
-#pragma unroll
-        for (int i = 0; i < kResults; ++i) {
-          if (Functor::PhaseOf(i) == phase) {
-            found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
-          }
-        }
+        AddPhase<Functor>(phase, terms, found);
       }
     }
   }
@@ -307,7 +350,6 @@ class RowsByColumnsKernel {
   /// Makes the rows' outputs and adds them to the sums of columns, while those to come are fetched.
   __device__ __forceinline__ void
   Finish(std::int64_t first, const Once& once, const A (&own)[kResults], std::int64_t next) {
-    FindInputs(next);
     char* outs[kOutputs];
 #pragma unroll
     for (int o = 0; o < Functor::kOutputs; ++o) {
@@ -316,7 +358,7 @@ class RowsByColumnsKernel {
     }
 #pragma unroll(kInRegisters ? kRows : 1)
     for (int r = 0; r < kRows; ++r) {
-      if (Functor::kPhases == 0 && !kInRegisters) {
+      if (!kInRegisters && (Functor::kPhases == 0 || IsInParts())) {
         // No phase has waited for the row. Behind it are the team's others, and those to come.
         cuda::WaitForCopies<kRows - 1>();
       }
@@ -325,11 +367,9 @@ class RowsByColumnsKernel {
       Share(own, r, results);
       FinishRow(ValuesOf(of_row, results), r, first + r < task_.rows, next, outs);
     }
-    const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t own_row = first + lanes_.row();
     const typename Once::OfRow of_row = once.Of(lanes_, lanes_.row());
-    if (Functor::kRowOutputs > 0 && own_row < task_.rows && member_ < lanes_.span() &&
-        lane == lanes_.LaneOf(lanes_.row())) {
+    if (Functor::kRowOutputs > 0 && blockIdx.y == 0 && WritesResults(own_row)) {
       WriteRowOutputs(ValuesOf(of_row, own), own_row);
     }
   }
@@ -432,8 +472,8 @@ class RowsByColumnsKernel {
     }
   }
 
-  /// Leaves the block's sums for the kernel that adds up all blocks'; those of several teams are
-  /// added up in the teams' order.
+  /// Leaves the block's sums for the kernel that adds up all blocks'; those of several teams, which
+  /// have whole rows, are added up in the teams' order.
   __device__ __forceinline__ void WriteSums() const {
     auto* const shared = reinterpret_cast<A*>(shared_);
     const int length = static_cast<int>(task_.length);
@@ -449,7 +489,7 @@ class RowsByColumnsKernel {
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
           if (HasChunk(c) && launch_.teams == 1) {
-            *in_memory_.At(s, Column(c) + v) = sums_[s][c][v];
+            *in_memory_.At(s, FirstColumn() + Column(c) + v) = sums_[s][c][v];
           } else if (HasChunk(c)) {
             shared[(team_ * kSums + s) * length + Column(c) + v] = sums_[s][c][v];
           }

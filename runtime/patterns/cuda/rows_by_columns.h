@@ -10,8 +10,8 @@ namespace gradsmith::cuda {
 
 /// IsByColumns says whether kernels by columns compute a task whose rows are whole in memory, by
 /// vectors of so many elements or by single ones: there is something of columns, rows have one
-/// stride and no more columns than a block holds, and there are enough of them to employ all
-/// multiprocessors. `bytes` are those of an element of the wider type.
+/// stride, and there is enough of them to employ all multiprocessors. Rows of more columns than a
+/// block holds are cut into parts. `bytes` are those of an element of the wider type.
 bool IsByColumns(
     const RowsTarget& target,
     const internal::RowsTask& task,

@@ -5,37 +5,39 @@
 namespace gradsmith::cuda {
 namespace {
 
-/// A block has kRowsColumnsColumns neighbouring columns; threads below each other have every so
-/// many of the blocks' sums.
+/// A block has so many neighbouring columns; threads below each other have every so many of the
+/// blocks' sums.
 template <typename A>
 __device__ __forceinline__ void SumColumns(const RowsTask& task, const RowsColumns& columns) {
-  constexpr int kDeep = kRowsColumnsThreads / kRowsColumnsColumns;
+  const int width = columns.width;
+  const int deep = kRowsColumnsThreads / width;
   const int tensor = columns.first + static_cast<int>(blockIdx.y);
   if (task.tensors[tensor] == nullptr) {
     return;
   }
-  __shared__ A sums[kDeep][kRowsColumnsColumns];
-  const int place = static_cast<int>(threadIdx.x) % kRowsColumnsColumns;
-  const int depth = static_cast<int>(threadIdx.x) / kRowsColumnsColumns;
+  __shared__ A sums[kRowsColumnsThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int place = thread & (width - 1);
+  const int depth = thread / width;
   const std::int64_t step = std::int64_t{columns.sums} * columns.length;
-  for (std::int64_t begin = std::int64_t{blockIdx.x} * kRowsColumnsColumns; begin < columns.length;
-       begin += std::int64_t{gridDim.x} * kRowsColumnsColumns) {
+  for (std::int64_t begin = std::int64_t{blockIdx.x} * width; begin < columns.length;
+       begin += std::int64_t{gridDim.x} * width) {
     const std::int64_t column = begin + place;
     A sum = 0;
     if (column < columns.length) {
       const A* from =
           static_cast<const A*>(columns.partials) + blockIdx.y * columns.length + column;
 #pragma unroll 4
-      for (int block = depth; block < columns.blocks; block += kDeep) {
+      for (int block = depth; block < columns.blocks; block += deep) {
         sum += from[block * step];
       }
     }
-    sums[depth][place] = sum;
+    sums[thread] = sum;
     __syncthreads();
-    for (int half = kDeep / 2; half > 0; half /= 2) {
+    for (int half = deep / 2; half > 0; half /= 2) {
       if (depth < half) {
-        sum += sums[depth + half][place];
-        sums[depth][place] = sum;
+        sum += sums[thread + half * width];
+        sums[thread] = sum;
       }
       __syncthreads();
     }

@@ -523,19 +523,23 @@ class RowsKernel {
     }
 #pragma unroll
     for (int phase = 0; phase < Functor::kPhases; ++phase) {
+      Results found;
+      Team::template Clear<Functor>(&found);
       if (launch_.parts > 1 && phase < launch_.phase) {
-        ReadPartials(phase, rows.row, results);
+        ReadPartials(phase, rows.row, found);
       } else {
-        ReduceOwn(phase, rows, results);
-        if (launch_.parts > 1) {
-          if (team_.member == 0 && rows.row < task_.rows) {
-            WritePartials(phase, rows.row, results);
-          }
-          return false;
+        ReduceOwn(phase, rows, results, found);
+      }
+      Team::template Combine<Functor>(phase, launch_, team_, &turn_, &found);
+      if (launch_.parts > 1 && phase == launch_.phase) {
+        if (team_.member == 0 && rows.row < task_.rows) {
+          WritePartials(phase, rows.row, found);
         }
+        return false;
       }
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
+        CopyPhase<Functor>(phase, found[r], results[r]);
         Functor::Finish(phase, RowOf(rows, results, r), results[r]);
       }
     }
@@ -555,9 +559,8 @@ class RowsKernel {
            IsWanted(Places::kRowOutput, Places::kEnd);
   }
 
-  __device__ __forceinline__ void ReduceOwn(int phase, const Rows& rows, Results& results) {
-    Results found;
-    Team::template Clear<Functor>(&found);
+  __device__ __forceinline__ void
+  ReduceOwn(int phase, const Rows& rows, const Results& results, Results& found) const {
     ForEach<kUnroll>(
         rows,
         [&](const Place& place, const Words& words) {
@@ -573,42 +576,28 @@ class RowsKernel {
             A terms[kResults];
             Functor::Terms(
                 phase, RowAt(rows, results, place, v), elements.in[v], elements.columns[v], terms);
-            Team::template Add<Functor>(phase, terms, found[r]);
+            AddPhase<Functor>(phase, terms, found[r]);
           }
         },
         [](const Place& /*place*/) {});
-    Team::template Combine<Functor>(phase, launch_, team_, &turn_, &found);
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, found[r], results[r]);
-    }
   }
 
-  __device__ __forceinline__ A* PartialsOf(std::int64_t row, std::int64_t part) const {
-    return static_cast<A*>(launch_.partials) + (row * launch_.parts + part) * kResults;
-  }
-  __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const Results& results)
+  __device__ __forceinline__ void WritePartials(int phase, std::int64_t row, const Results& found)
       const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, results[r], PartialsOf(row + r, blockIdx.y));
+      CopyPhase<Functor>(phase, found[r], PartialsOf<A, kResults>(launch_, row + r, blockIdx.y));
     }
   }
-  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, Results& results)
-      const {
-    Results found;
-    Team::template Clear<Functor>(&found);
-    if (row < task_.rows) {
-      for (int part = 0; part < launch_.parts; ++part) {
+  /// Adds up every so many parts of the rows: the team's threads have all of them.
+  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, Results& found) const {
+    const int parts = row < task_.rows ? launch_.parts : 0;
+#pragma unroll 1
+    for (int part = team_.member; part < parts; part += launch_.members) {
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          Team::template Add<Functor>(phase, PartialsOf(row + r, part), found[r]);
-        }
+      for (int r = 0; r < kRows; ++r) {
+        AddPhase<Functor>(phase, PartialsOf<A, kResults>(launch_, row + r, part), found[r]);
       }
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      Team::template Take<Functor>(phase, found[r], results[r]);
     }
   }
 

@@ -61,6 +61,8 @@ struct RowsLaunch {
   /// launch for each phase, which leaves what it finds of each part, and one for the outputs.
   int parts = 1;
   int phase = 0;
+  /// Elements of a part, of the last one at most. Kernels by columns ask for those of a whole row
+  /// too.
   std::int64_t part_length = 0;
   /// What phases found of each row's parts, [rows][parts][results]. Null without parts.
   void* partials = nullptr;
@@ -74,9 +76,11 @@ struct RowsLaunch {
   Divisor length_divisors[internal::kMaxRowsRank] = {};
 };
 
-/// Sums of columns over blocks, in the blocks' order.
+/// Sums of columns over blocks, each of whose threads adds up those of every so many.
 struct RowsColumns {
   std::int64_t length = 0;
+  /// Columns of a block, a power of two.
+  int width = 0;
   int blocks = 0;
   /// The place of the first sum among the task's operands, and how many there are.
   int first = 0;
@@ -85,8 +89,8 @@ struct RowsColumns {
 };
 
 inline constexpr int kRowsColumnsThreads = 1024;
-/// Columns of a block.
-inline constexpr int kRowsColumnsColumns = 32;
+/// Columns of a block, at least: neighbouring threads have neighbouring ones.
+inline constexpr int kLeastRowsColumns = 32;
 
 }  // namespace gradsmith::cuda
 

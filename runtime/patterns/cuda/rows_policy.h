@@ -6,6 +6,7 @@
 
 #include "cuda/device.h"
 #include "cuda/policy.h"
+#include "patterns/cuda/rows_launch.h"
 
 namespace gradsmith::cuda {
 
@@ -21,6 +22,10 @@ struct RowsPolicy {
   /// Threads of a block of kernels by columns whose teams are smaller; 0 leaves their rows to the
   /// kernels along memory.
   int threads_by_columns = 512;
+  /// Threads of such a block, at most: longer rows are cut into parts, which have so many columns
+  /// at least.
+  int most_threads_by_columns = kFewerRowsThreads;
+  int least_columns_of_part = 1024;
   /// A team's threads, at least, where the row has as many vectors or single elements.
   int least_members = 4;
   int least_members_of_elements = 16;
@@ -36,7 +41,10 @@ struct RowsPolicy {
   /// Threads that a multiprocessor has at once, at most: blocks go on to further rows.
   int resident_threads = 1024;
   /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
-  /// multiprocessors and each is at least four parts long.
+  /// multiprocessors and each is at least four parts long: into parts for so many blocks of each
+  /// multiprocessor, which have so many threads at most.
+  int blocks_of_parts = 2;
+  int most_threads_of_part = kMostRowsThreads;
   int vectors_of_part = 4;
   int elements_of_part = 16;
   int most_parts = 128;

@@ -2,6 +2,9 @@
 #define GRADSMITH_PATTERNS_CUDA_ROWS_RESULTS_CUH_
 
 #include <cmath>
+#include <cstdint>
+
+#include "patterns/cuda/rows_launch.h"
 
 /// How terms become the results of a functor of the pattern `rows` (IsMax, patterns/rows.h).
 namespace gradsmith::cuda {
@@ -18,6 +21,42 @@ template <typename Functor, typename A>
 __device__ __forceinline__ A ResultOfBoth(int result, A one, A other) {
   const A most = one < other ? other : one;
   return Functor::IsMax(result) ? most : one + other;
+}
+
+template <typename Functor, typename A, int kResults>
+__device__ __forceinline__ void ClearResults(A (&found)[kResults]) {
+#pragma unroll
+  for (int i = 0; i < kResults; ++i) {
+    found[i] = ResultOfNothing<Functor, A>(i);
+  }
+}
+
+/// AddPhase adds terms to a phase's results.
+template <typename Functor, typename A, int kResults>
+__device__ __forceinline__ void AddPhase(int phase, const A* terms, A (&found)[kResults]) {
+#pragma unroll
+  for (int i = 0; i < kResults; ++i) {
+    if (Functor::PhaseOf(i) == phase) {
+      found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
+    }
+  }
+}
+
+template <typename Functor, typename A, int kResults>
+__device__ __forceinline__ void CopyPhase(int phase, const A (&found)[kResults], A* results) {
+#pragma unroll
+  for (int i = 0; i < kResults; ++i) {
+    if (Functor::PhaseOf(i) == phase) {
+      results[i] = found[i];
+    }
+  }
+}
+
+/// PartialsOf returns where a phase leaves what it found of a part of a row.
+template <typename A, int kResults>
+__device__ __forceinline__ A*
+PartialsOf(const RowsLaunch& launch, std::int64_t row, std::int64_t part) {
+  return static_cast<A*>(launch.partials) + (row * launch.parts + part) * kResults;
 }
 
 }  // namespace gradsmith::cuda

@@ -130,7 +130,7 @@ bool IsRagged(
 }
 
 /// How many parts a row is cut into where there are so many groups of rows, fewer than there are
-/// multiprocessors, and it is long: two blocks for each.
+/// multiprocessors, and it is long.
 std::int64_t PartsOf(
     const RowsTarget& target,
     std::int64_t groups,
@@ -139,10 +139,10 @@ std::int64_t PartsOf(
   if (groups == 0 || groups >= target.device.multiprocessors() || length <= 4 * least_part) {
     return 1;
   }
-  const std::int64_t two_each = std::int64_t{2} * target.device.multiprocessors();
+  const std::int64_t blocks =
+      std::int64_t{target.policy.blocks_of_parts} * target.device.multiprocessors();
   return std::min(
-      {CeilDivide(two_each, groups), CeilDivide(length, least_part),
-       std::int64_t{target.policy.most_parts}});
+      {blocks / groups, CeilDivide(length, least_part), std::int64_t{target.policy.most_parts}});
 }
 
 /// Cuts rows into parts of a multiple of so many elements.
@@ -239,6 +239,15 @@ void CutAlong(
       MostRowsThreads(/*is_across=*/false, sums, static_cast<int>(bytes.element));
   std::int64_t members =
       std::clamp<std::int64_t>(PowerOfTwo(CeilDivide(vectors, chunks)), least, most);
+  const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
+  const std::int64_t least_part = vector * policy.most_threads_of_part * vectors_of_part;
+  const std::int64_t parts = info.results > 0 && !shape->access.is_ragged
+                                 ? PartsOf(target, task.rows, task.length, least_part)
+                                 : 1;
+  if (parts > 1) {
+    members = std::min<std::int64_t>(members, policy.most_threads_of_part);
+    CutIntoParts(task, parts, vector, &launch);
+  }
   std::int64_t threads = policy.threads;
   const std::int64_t rows = PowerOfTwo(std::max<std::int64_t>(task.rows, 1));
   if (sums && rows * members <= policy.threads_of_few_rows) {
@@ -255,11 +264,6 @@ void CutAlong(
   launch.teams = static_cast<int>(teams);
   shape->threads = static_cast<unsigned>(members * teams);
   launch.groups = CeilDivide(task.rows, teams);
-  const int vectors_of_part = vector > 1 ? policy.vectors_of_part : policy.elements_of_part;
-  const std::int64_t part = vector * kMostRowsThreads * vectors_of_part;
-  if (info.results > 0 && !shape->access.is_ragged) {
-    CutIntoParts(task, PartsOf(target, task.rows, task.length, part), vector, &launch);
-  }
 }
 
 /// Shares a block's shared memory between sums of columns, each of which would otherwise be read
@@ -278,7 +282,10 @@ void HoldInShared(
     const int at_once = shape->access.is_across ? 1 : shape->access.vector;
     return CeilDivide(length, launch.members * std::int64_t{at_once});
   };
-  const std::int64_t most = MostShared(target);
+  // Blocks of parts share what a block of all threads would have.
+  const std::int64_t most =
+      launch.parts > 1 ? MostShared(target) * std::int64_t{shape->threads} / kMostRowsThreads
+                       : MostShared(target);
   const std::int64_t sums_of_thread = shape->access.vector * bytes.sums_of_column;
   while (launch.teams > 1 && shape->threads * sums_of_thread * chunks_of_thread() > most) {
     launch.teams /= 2;
@@ -336,6 +343,21 @@ std::int64_t BlocksOf(
   const std::int64_t affordable = std::max<std::int64_t>(
       policy.most_columns_bytes / std::max<std::int64_t>(bytes_of_sums, 1), 1);
   return sums && task.length == 0 ? 0 : std::min({shape.launch.groups, blocks, affordable});
+}
+
+/// How many columns a block adds up the sums of: threads that stand below each other have at least
+/// one block's sums each, and fewer where there are more columns than all multiprocessors add up at
+/// once.
+int ColumnsWidth(const RowsTarget& target, std::int64_t length, int sums, std::int64_t blocks) {
+  const std::int64_t threads = std::int64_t{2} * kRowsColumnsThreads;
+  const std::int64_t at_once = threads * target.device.multiprocessors();
+  std::int64_t deep = std::min(
+      PowerOfTwo(std::max<std::int64_t>(blocks, 1)),
+      std::int64_t{kRowsColumnsThreads / kLeastRowsColumns});
+  while (deep > 1 && length * sums * deep > at_once) {
+    deep /= 2;
+  }
+  return static_cast<int>(kRowsColumnsThreads / deep);
 }
 
 }  // namespace
@@ -417,6 +439,7 @@ RowsShape ShapeOf(
   if (sums_columns) {
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);
+    shape.columns_width = ColumnsWidth(target, task.length, info.counts.column_sums, shape.blocks);
     shape.launch.is_only_block =
         shape.blocks == 1 && shape.launch.parts == 1 && !access.is_by_columns;
   }

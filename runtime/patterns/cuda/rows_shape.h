@@ -35,6 +35,8 @@ struct RowsShape {
   std::int64_t blocks = 0;
   std::size_t partials_bytes = 0;
   std::size_t columns_bytes = 0;
+  /// Columns of a block of the kernel that adds up the blocks' sums.
+  int columns_width = kLeastRowsColumns;
 };
 
 /// MostShared returns the bytes of shared memory that a block takes on a device, at most.

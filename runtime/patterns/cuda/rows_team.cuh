@@ -55,32 +55,7 @@ class RowsTeam {
   __device__ static __forceinline__ void Clear(A (*found)[kRows][kResults]) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-      for (int i = 0; i < kResults; ++i) {
-        (*found)[r][i] = ResultOfNothing<Functor, A>(i);
-      }
-    }
-  }
-
-  /// Adds to a phase's results.
-  template <typename Functor>
-  __device__ static __forceinline__ void Add(int phase, const A* terms, A* found) {
-#pragma unroll
-    for (int i = 0; i < kResults; ++i) {
-      if (Functor::PhaseOf(i) == phase) {
-        found[i] = ResultOfBoth<Functor>(i, found[i], terms[i]);
-      }
-    }
-  }
-
-  /// Copies a phase's results.
-  template <typename Functor>
-  __device__ static __forceinline__ void Take(int phase, const A* found, A* results) {
-#pragma unroll
-    for (int i = 0; i < kResults; ++i) {
-      if (Functor::PhaseOf(i) == phase) {
-        results[i] = found[i];
-      }
+      ClearResults<Functor>((*found)[r]);
     }
   }
 
@@ -134,7 +109,7 @@ class RowsTeam {
             terms[i] = shared[*turn][first + warp][column][r][PlaceInPhase<Functor>(i)];
           }
         }
-        Add<Functor>(phase, terms, (*found)[r]);
+        AddPhase<Functor>(phase, terms, (*found)[r]);
       }
     }
 #pragma unroll
@@ -157,7 +132,7 @@ class RowsTeam {
           others[i] = __shfl_xor_sync(0xFFFFFFFFU, (*found)[r][i], distance);
         }
       }
-      Add<Functor>(phase, others, (*found)[r]);
+      AddPhase<Functor>(phase, others, (*found)[r]);
     }
   }
 };

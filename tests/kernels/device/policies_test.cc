@@ -103,10 +103,24 @@ std::vector<Named<RowsPolicy>> RowsPolicies() {
             p.most_ragged = 0;
           }),
       Changed<P>(
+          "parts of few threads",
+          [](P& p) {
+            p.most_threads_of_part = 32;
+            p.blocks_of_parts = 8;
+            p.vectors_of_part = p.elements_of_part = 1;
+            p.threads_by_columns = 0;
+          }),
+      Changed<P>(
           "two parts",
           [](P& p) {
             p.vectors_of_part = p.elements_of_part = 1;
             p.most_parts = 2;
+          }),
+      Changed<P>(
+          "short parts by columns",
+          [](P& p) {
+            p.threads_by_columns = p.most_threads_by_columns = 32;
+            p.least_columns_of_part = 512;
           }),
       Changed<P>("no place for rows", [](P& p) { p.most_shared_bytes = 0; }),
       Changed<P>("little place for rows", [](P& p) { p.most_shared_bytes = 9 << 10; }),
@@ -339,6 +353,8 @@ TEST_F(CudaOtherPolicies, CutRowsWithColumnsOtherwise) {
     CheckColumns(policy, kFloat, {many, 16});
     CheckColumns(policy, DataType::kDouble, {many, 15});
     CheckColumns(policy, kFloat, {2, 20000});
+    CheckColumns(policy, kFloat, {5, 20001});
+    CheckColumns(policy, DataType::kDouble, {many, 700});
   }
 }
 

@@ -117,6 +117,28 @@ TEST_F(CudaLayerNormRows, ByColumns) {
   RunTwice(MakeGradient(many, float_types), 4e-6);
 }
 
+/// Rows that no block holds: one phase and, of the forward, two, whose results blocks read; as many
+/// rows as a block has at once, more, and fewer; vectors and single elements.
+TEST_F(CudaLayerNormRows, ByColumnsInParts) {
+  constexpr DataType kDouble = DataType::kDouble;
+  const Types float_types = {kFloat, kFloat, kFloat};
+  for (const Sizes& dims : {Sizes{1, 100000}, Sizes{9, 16384}, Sizes{11, 8193}, Sizes{130, 8200}}) {
+    const OpCall gradient = MakeGradient(dims, float_types);
+    ASSERT_TRUE(AccessOfGradient(gradient).is_by_columns) << gradient.Describe();
+    RunTwice(gradient, 4e-6);
+    RunTwice(MakeForward(dims, float_types), 1e-4);
+  }
+  for (const Types& types :
+       {Types{kHalf, kHalf, kFloat}, Types{kHalf, kFloat, kFloat}, Types{kFloat, kHalf, kFloat},
+        Types{kDouble, kDouble, kDouble}}) {
+    for (const std::int64_t length : {20000, 20001}) {
+      const Sizes dims = {19, length};
+      RunTwice(MakeGradient(dims, types), types[0] == kDouble ? 1e-13 : 1e-3);
+      RunTwice(MakeForward(dims, types), types[0] == kDouble ? 1e-12 : 1e-3);
+    }
+  }
+}
+
 TEST_F(CudaLayerNormRows, ByColumnsOfOtherTypes) {
   constexpr DataType kDouble = DataType::kDouble;
   constexpr DataType kBFloat = DataType::kBFloat16;

@@ -130,6 +130,10 @@ TEST(PolicyTables, BlocksOfRowsFitTheirKernels) {
     EXPECT_GE(policy.resident_threads, kMostRowsThreads);
     EXPECT_GE(policy.summing_threads, kMostRowsThreads);
     EXPECT_GE(policy.summing_threads_by_columns, policy.threads_by_columns);
+    EXPECT_GE(policy.most_threads_by_columns, policy.threads_by_columns);
+    EXPECT_LE(policy.most_threads_by_columns, kFewerRowsThreads);
+    // A part has a warp at least, whatever its elements.
+    EXPECT_GE(policy.least_columns_of_part, 32 * ColumnsOfThread(sizeof(float)));
   }
 }
 
@@ -141,6 +145,10 @@ TEST(PolicyTables, ThreadsOfRowsHaveSomethingToDo) {
     EXPECT_LE(policy.vectors_of_summing_thread, policy.vectors_of_thread);
     EXPECT_LE(policy.elements_of_summing_thread, policy.elements_of_thread);
     EXPECT_GE(policy.most_of_single_thread, 0);
+    EXPECT_GE(policy.blocks_of_parts, 1);
+    EXPECT_TRUE(IsPowerOfTwo(policy.most_threads_of_part));
+    EXPECT_GE(policy.most_threads_of_part, 32);
+    EXPECT_LE(policy.most_threads_of_part, kMostRowsThreads);
     EXPECT_GE(policy.vectors_of_part, 1);
     EXPECT_GE(policy.elements_of_part, 1);
     EXPECT_GE(policy.most_parts, 1);

@@ -287,9 +287,56 @@ TEST_F(CudaRowsShape, ByColumnsWhereEachMultiprocessorHasRows) {
       ++problem.rows;
       EXPECT_TRUE(problem.IsOn({device()})) << ToString(type) << ", " << length;
     }
-    EXPECT_FALSE(
-        (ByColumns{.rows = 1 << 20, .length = 513 * columns, .type = type}.IsOn({device()})));
   }
+}
+
+/// Rows longer than the columns of one block are cut into parts, more of them where rows are few.
+TEST_F(CudaRowsShape, ByColumnsInParts) {
+  for (const DataType type : {DataType::kFloat, DataType::kDouble, DataType::kMLFloat16}) {
+    const std::int64_t most =
+        std::int64_t{kFewerRowsThreads} * ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
+    for (const std::int64_t rows : {1 << 20, 40, 1}) {
+      for (const std::int64_t length : {most + 8, most + 9, 4 * most, std::int64_t{1} << 20}) {
+        const ByColumns problem = {.rows = rows, .length = length, .type = type};
+        const RowsShape shape = problem.ShapeOn({device()});
+        const RowsLaunch& launch = shape.launch;
+        if (!shape.access.is_by_columns) {
+          EXPECT_LT(rows * length, std::int64_t{1024} * device().multiprocessors());
+          continue;
+        }
+        EXPECT_EQ(launch.teams, 1);
+        EXPECT_GT(launch.parts, 1);
+        EXPECT_LE(launch.part_length, most);
+        EXPECT_GE(launch.part_length, RowsPolicyOf(device()).least_columns_of_part);
+        EXPECT_EQ(launch.part_length % shape.access.vector, 0);
+        EXPECT_GE(launch.parts * launch.part_length, length);
+        EXPECT_LT((launch.parts - 1) * launch.part_length, length);
+        EXPECT_GE(
+            launch.members *
+                std::int64_t{ColumnsOfThread(BytesOfSum(static_cast<int>(SizeOf(type))))},
+            launch.part_length);
+        EXPECT_LE(shape.threads, static_cast<unsigned>(kFewerRowsThreads));
+        EXPECT_EQ(shape.partials_bytes > 0, true);
+        EXPECT_LE(shape.blocks, launch.groups);
+      }
+    }
+  }
+  // A grid has no more blocks along y.
+  EXPECT_FALSE((ByColumns{.rows = 1, .length = std::int64_t{1} << 31U}.IsOn({device()})));
+}
+
+/// Threads that add up blocks' sums of a column are no more than the blocks, and fewer where there
+/// are columns for all.
+TEST_F(CudaRowsShape, SumsOfBlocksAreAddedByAsManyThreadsAsFindSome) {
+  const ByColumns few = {.rows = 1 << 16, .length = 64};
+  const RowsShape many_blocks = few.ShapeOn({device()});
+  ByColumns wide = {.rows = 4, .length = 1 << 20};
+  const RowsShape many_columns = wide.ShapeOn({device()});
+  EXPECT_GE(kRowsColumnsThreads / many_blocks.columns_width, 1);
+  EXPECT_LT(kRowsColumnsThreads / many_blocks.columns_width, 2 * many_blocks.blocks);
+  EXPECT_EQ(many_columns.columns_width, kRowsColumnsThreads);
+  EXPECT_GE(many_blocks.columns_width, kLeastRowsColumns);
+  EXPECT_LT(many_blocks.columns_width, many_columns.columns_width);
 }
 
 TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
@@ -307,7 +354,8 @@ TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
     EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
   }
   odd.length = 8193;  // more than the threads of a block hold
-  EXPECT_FALSE(odd.IsOn({device()}));
+  EXPECT_TRUE(odd.IsOn({device()}));
+  EXPECT_EQ(odd.ShapeOn({device()}).access.vector, 1);
   ByColumns no_phases = gap;
   no_phases.info.phases = 0;
   EXPECT_TRUE(no_phases.IsOn({device()}));
