@@ -104,7 +104,8 @@ class RowsPlan final : public internal::Plan {
         .sums = info_.counts.column_sums,
         .partials = partials};
     const std::int64_t blocks = std::min<std::int64_t>(
-        internal::CeilDivide(task.length, std::int64_t{columns.width}), std::int64_t{1} << 30U);
+        internal::CeilDivide(task.length, std::int64_t{columns.width} * shape_.columns_at_once),
+        std::int64_t{1} << 30U);
     const LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(blocks),
         .blocks_y = static_cast<unsigned>(columns.sums),
@@ -143,9 +144,10 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   }
   Kernels found = {.rows = *kernel};
   if (shape.columns_bytes > 0) {
-    const Result<CUkernel> columns = FindKernel(
-        {&kImage_rows_columns},
-        bytes == sizeof(double) ? "gradsmith_rows_columns_f64" : "gradsmith_rows_columns_f32");
+    std::string name = "gradsmith_rows_columns_";
+    name += shape.columns_at_once > 1 ? "many_" : "";
+    name += bytes == sizeof(double) ? "f64" : "f32";
+    const Result<CUkernel> columns = FindKernel({&kImage_rows_columns}, name.c_str());
     if (!columns.ok()) {
       return columns.status();
     }

@@ -79,7 +79,7 @@ struct RowsLaunch {
 /// Sums of columns over blocks, each of whose threads adds up those of every so many.
 struct RowsColumns {
   std::int64_t length = 0;
-  /// Columns of a block, a power of two.
+  /// Threads of a block that stand beside each other, a power of two.
   int width = 0;
   int blocks = 0;
   /// The place of the first sum among the task's operands, and how many there are.
@@ -89,8 +89,10 @@ struct RowsColumns {
 };
 
 inline constexpr int kRowsColumnsThreads = 1024;
-/// Columns of a block, at least: neighbouring threads have neighbouring ones.
+/// Threads beside each other, at least: they have neighbouring columns.
 inline constexpr int kLeastRowsColumns = 32;
+/// Columns that a thread has at once where there are many.
+inline constexpr int kRowsColumnsAtOnce = 4;
 
 }  // namespace gradsmith::cuda
 

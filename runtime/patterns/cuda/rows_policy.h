@@ -43,10 +43,10 @@ struct RowsPolicy {
   /// Rows are cut into parts of so many vectors of each thread where there are fewer rows than
   /// multiprocessors and each is at least four parts long: into parts for so many blocks of each
   /// multiprocessor, which have so many threads at most.
-  int blocks_of_parts = 2;
-  int most_threads_of_part = kMostRowsThreads;
+  int blocks_of_parts = 4;
+  int most_threads_of_part = 512;
   int vectors_of_part = 4;
-  int elements_of_part = 16;
+  int elements_of_part = 8;
   int most_parts = 128;
   /// Rows as few as that which begin between vectors are read by single elements, and cut into
   /// parts, where they are longer.

@@ -335,6 +335,8 @@ TEST_F(CudaRowsShape, SumsOfBlocksAreAddedByAsManyThreadsAsFindSome) {
   EXPECT_GE(kRowsColumnsThreads / many_blocks.columns_width, 1);
   EXPECT_LT(kRowsColumnsThreads / many_blocks.columns_width, 2 * many_blocks.blocks);
   EXPECT_EQ(many_columns.columns_width, kRowsColumnsThreads);
+  EXPECT_EQ(many_columns.columns_at_once, kRowsColumnsAtOnce);
+  EXPECT_EQ(many_blocks.columns_at_once, 1);
   EXPECT_GE(many_blocks.columns_width, kLeastRowsColumns);
   EXPECT_LT(many_blocks.columns_width, many_columns.columns_width);
 }
