@@ -98,18 +98,18 @@ class RowsPlan final : public internal::Plan {
     }
     const RowsColumns columns = {
         .length = task.length,
-        .width = shape_.columns_width,
         .blocks = static_cast<int>(shape_.blocks),
         .first = info_.counts.all_inputs() + info_.counts.outputs,
         .sums = info_.counts.column_sums,
         .partials = partials};
+    const int of_block = shape_.has_many_columns ? ManyColumns::kColumns : FewColumns::kColumns;
+    const int threads = shape_.has_many_columns ? ManyColumns::kThreads : FewColumns::kThreads;
     const std::int64_t blocks = std::min<std::int64_t>(
-        internal::CeilDivide(task.length, std::int64_t{columns.width} * shape_.columns_at_once),
-        std::int64_t{1} << 30U);
+        internal::CeilDivide(task.length, std::int64_t{of_block}), std::int64_t{1} << 30U);
     const LaunchShape shape = {
         .blocks_x = static_cast<unsigned>(blocks),
         .blocks_y = static_cast<unsigned>(columns.sums),
-        .threads = kRowsColumnsThreads};
+        .threads = static_cast<unsigned>(threads)};
     return Launch(kernels_.columns, shape, stream, task, columns);
   }
 
@@ -145,7 +145,7 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   Kernels found = {.rows = *kernel};
   if (shape.columns_bytes > 0) {
     std::string name = "gradsmith_rows_columns_";
-    name += shape.columns_at_once > 1 ? "many_" : "";
+    name += shape.has_many_columns ? "many_" : "";
     name += bytes == sizeof(double) ? "f64" : "f32";
     const Result<CUkernel> columns = FindKernel({&kImage_rows_columns}, name.c_str());
     if (!columns.ok()) {

@@ -76,11 +76,9 @@ struct RowsLaunch {
   Divisor length_divisors[internal::kMaxRowsRank] = {};
 };
 
-/// Sums of columns over blocks, each of whose threads adds up those of every so many.
+/// Sums of columns over blocks, in the blocks' order.
 struct RowsColumns {
   std::int64_t length = 0;
-  /// Threads of a block that stand beside each other, a power of two.
-  int width = 0;
   int blocks = 0;
   /// The place of the first sum among the task's operands, and how many there are.
   int first = 0;
@@ -88,11 +86,19 @@ struct RowsColumns {
   const void* partials = nullptr;
 };
 
-inline constexpr int kRowsColumnsThreads = 1024;
-/// Threads beside each other, at least: they have neighbouring columns.
-inline constexpr int kLeastRowsColumns = 32;
-/// Columns that a thread has at once where there are many.
-inline constexpr int kRowsColumnsAtOnce = 4;
+/// How a block of the kernel that finds them is made: threads beside each other, which have
+/// neighbouring columns, threads below each other, which share those, and columns of a thread.
+template <int kWide, int kLow, int kOfThread>
+struct RowsColumnsCut {
+  static constexpr int kWidth = kWide;
+  static constexpr int kDeep = kLow;
+  static constexpr int kAtOnce = kOfThread;
+  static constexpr int kThreads = kWidth * kDeep;
+  static constexpr int kColumns = kWidth * kAtOnce;
+};
+using FewColumns = RowsColumnsCut<32, 32, 1>;
+/// Where there are columns for all multiprocessors.
+using ManyColumns = RowsColumnsCut<256, 1, 4>;
 
 }  // namespace gradsmith::cuda
 

@@ -345,19 +345,10 @@ std::int64_t BlocksOf(
   return sums && task.length == 0 ? 0 : std::min({shape.launch.groups, blocks, affordable});
 }
 
-/// Cuts the sums of so many blocks: threads that stand below each other have at least one block's
-/// each, and fewer stand so where there are more columns than all multiprocessors add up at once.
-void CutColumns(const RowsTarget& target, std::int64_t length, int sums, RowsShape* shape) {
-  const std::int64_t threads = std::int64_t{2} * kRowsColumnsThreads;
-  const std::int64_t at_once = threads * target.device.multiprocessors();
-  std::int64_t deep = std::min(
-      PowerOfTwo(std::max<std::int64_t>(shape->blocks, 1)),
-      std::int64_t{kRowsColumnsThreads / kLeastRowsColumns});
-  while (deep > 1 && length * sums * deep > at_once) {
-    deep /= 2;
-  }
-  shape->columns_width = static_cast<int>(kRowsColumnsThreads / deep);
-  shape->columns_at_once = length * sums > at_once ? kRowsColumnsAtOnce : 1;
+/// Whether there are columns for half of all multiprocessors where threads have several each.
+bool HasManyColumns(const RowsTarget& target, std::int64_t length, int sums) {
+  const std::int64_t blocks = CeilDivide(length, std::int64_t{ManyColumns::kColumns}) * sums;
+  return 2 * blocks >= target.device.multiprocessors();
 }
 
 }  // namespace
@@ -439,7 +430,7 @@ RowsShape ShapeOf(
   if (sums_columns) {
     shape.columns_bytes =
         std::max<std::size_t>(static_cast<std::size_t>(shape.blocks * bytes_of_sums), 1);
-    CutColumns(target, task.length, info.counts.column_sums, &shape);
+    shape.has_many_columns = HasManyColumns(target, task.length, info.counts.column_sums);
     shape.launch.is_only_block =
         shape.blocks == 1 && shape.launch.parts == 1 && !access.is_by_columns;
   }

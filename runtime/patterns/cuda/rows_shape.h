@@ -35,10 +35,8 @@ struct RowsShape {
   std::int64_t blocks = 0;
   std::size_t partials_bytes = 0;
   std::size_t columns_bytes = 0;
-  /// The kernel that adds up the blocks' sums: its threads beside each other, and how many columns
-  /// each has at once.
-  int columns_width = kLeastRowsColumns;
-  int columns_at_once = 1;
+  /// Whether the kernel that adds up the blocks' sums is the one of ManyColumns.
+  bool has_many_columns = false;
 };
 
 /// MostShared returns the bytes of shared memory that a block takes on a device, at most.

@@ -325,20 +325,16 @@ TEST_F(CudaRowsShape, ByColumnsInParts) {
   EXPECT_FALSE((ByColumns{.rows = 1, .length = std::int64_t{1} << 31U}.IsOn({device()})));
 }
 
-/// Threads that add up blocks' sums of a column are no more than the blocks, and fewer where there
-/// are columns for all.
-TEST_F(CudaRowsShape, SumsOfBlocksAreAddedByAsManyThreadsAsFindSome) {
-  const ByColumns few = {.rows = 1 << 16, .length = 64};
-  const RowsShape many_blocks = few.ShapeOn({device()});
-  ByColumns wide = {.rows = 4, .length = 1 << 20};
-  const RowsShape many_columns = wide.ShapeOn({device()});
-  EXPECT_GE(kRowsColumnsThreads / many_blocks.columns_width, 1);
-  EXPECT_LT(kRowsColumnsThreads / many_blocks.columns_width, 2 * many_blocks.blocks);
-  EXPECT_EQ(many_columns.columns_width, kRowsColumnsThreads);
-  EXPECT_EQ(many_columns.columns_at_once, kRowsColumnsAtOnce);
-  EXPECT_EQ(many_blocks.columns_at_once, 1);
-  EXPECT_GE(many_blocks.columns_width, kLeastRowsColumns);
-  EXPECT_LT(many_blocks.columns_width, many_columns.columns_width);
+/// Blocks' sums are added up by many threads for a column, or where there are columns for all
+/// multiprocessors by one for several.
+TEST_F(CudaRowsShape, SumsOfBlocksAreSharedWhereColumnsAreFew) {
+  const auto has_many = [&](std::int64_t length) {
+    return ByColumns{.rows = 1 << 10, .length = length}.ShapeOn({device()}).has_many_columns;
+  };
+  const std::int64_t enough = std::int64_t{ManyColumns::kColumns} * device().multiprocessors();
+  EXPECT_FALSE(has_many(64));
+  EXPECT_FALSE(has_many(enough / 4));
+  EXPECT_TRUE(has_many(enough));
 }
 
 TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
