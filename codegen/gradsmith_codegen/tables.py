@@ -42,4 +42,6 @@ def _cell(value: object) -> str:
         return " ".join(f"{name}={one}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "-"
+    if value is None:
+        return "-"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

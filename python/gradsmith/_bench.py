@@ -37,8 +37,9 @@ def default_problems() -> list[str]:
 class Measured:
     """Times of one call, in milliseconds; what it must move, each input read once and each output written once, and
     what share of the speed of a copy of as much it has by its median; how many operations it makes, in billions, 0
-    where ops.yaml does not say; and its share of the limit, which a copy or a matrix product of as much sets, whichever
-    takes longer. The limit is the best of what was seen, of the call too, so that no share of it passes 1."""
+    where ops.yaml has none; and its share of the limit, which a copy or a matrix product of as much sets, whichever
+    takes longer. The limit is the best of what was seen, of the call too, so that no share of it passes 1. Counts of
+    operations are of all outputs: where some are not wanted, neither they nor the limit are known."""
 
     problem: str
     device: str
@@ -47,8 +48,8 @@ class Measured:
     best_ms: float
     megabytes: float
     share_of_copy: float
-    gigaoperations: float
-    share_of_limit: float
+    gigaoperations: float | None
+    share_of_limit: float | None
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
     median, best = statistics.median(times), min(times)
     copy = _copy_seconds(make, wait, moved, seconds / 4)
     lead = next((one for one in _types_of(parsed) if one), "float")
-    product = _product_seconds(make, wait, operations, lead, seconds / 4)
+    product = _product_seconds(make, wait, operations or 0, lead, seconds / 4)
     limit = min(max(copy, product), best)
     return Measured(
         problem,
@@ -99,8 +100,8 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
         best * 1e3,
         moved / 1e6,
         copy / median,
-        operations / 1e9,
-        limit / median,
+        None if operations is None else operations / 1e9,
+        None if operations is None else limit / median,
     )
 
 
@@ -120,12 +121,14 @@ def _bytes_of(arrays: Any) -> int:
     return int(count * arrays.dtype.itemsize)
 
 
-def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> float:
-    """How many operations of arithmetic the call makes; 0 where ops.yaml, whose counts and formulas are of all
-    outputs, does not say."""
+def _operations(parsed: dict[str, Any], inputs: Sequence[Any], outputs: Any) -> float | None:
+    """How many operations of arithmetic the call makes; None where not all outputs are made, whose operations ops.yaml
+    counts together."""
     count, op = OPERATIONS.get(parsed["op"]), _op(parsed["op"])
-    if count is None or outputs is None or any(one is None for one in outputs):
+    if count is None:
         return 0
+    if outputs is None or any(one is None for one in outputs):
+        return None
     tensors = zip((*op.inputs, *op.outputs), (*inputs, *outputs), strict=True)
     return float(count({tensor.name: _dims_of(given) for tensor, given in tensors}, parsed["attributes"]))
 

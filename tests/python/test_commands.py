@@ -251,6 +251,16 @@ def test_bench_tells_what_a_call_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _bench.measure("ConvGrad half X=2x4x6x6 W=6x4x3x3", "cpu", 0).megabytes == 2 * elements / 1e6
 
 
+@pytest.mark.parametrize("wanted", ["dW", "dX,dW", "dB"])
+def test_bench_does_not_count_some_of_the_outputs(wanted: str) -> None:
+    (row,) = json.loads(run("bench", f"{PROBLEM} outputs={wanted}", "--seconds", "0", "--json"))
+    assert row["share_of_copy"] > 0
+    assert row["gigaoperations"] is None
+    assert row["share_of_limit"] is None
+    table = run("bench", f"{PROBLEM} outputs={wanted}", "--seconds", "0")
+    assert "None" not in table
+
+
 def test_a_problem_may_have_an_input_that_holds_dims() -> None:
     problem = "MaxPoolGrad float dY=1x1x2x2 Indices=1x1x2x2 shape=1x1x4x4 kernel_shape=2,2 strides=2,2"
     assert _bench.measure(problem, "cpu", 0).megabytes == (4 * 4 + 4 * 8 + 16 * 4) / 1e6

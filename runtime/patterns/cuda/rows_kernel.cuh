@@ -22,12 +22,12 @@
 /// team's next row takes its place at once, and is on its way while this one is finished. Where
 /// rows lie across memory, a team has as many neighbouring rows as a vector has elements, and each
 /// thread every so many vectors down the rows.
-namespace gradsmith::cuda {
-
 ///
 /// Rows may be ragged: begin anywhere between vectors, and end anywhere. A thread's vectors then
 /// lie where vectors do in memory, and of the first and the last of a row it takes what is the
 /// row's.
+namespace gradsmith::cuda {
+
 template <
     typename Functor,
     typename T,

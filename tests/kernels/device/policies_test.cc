@@ -65,9 +65,38 @@ std::vector<Named<MapPolicy>> MapPolicies() {
       })};
 }
 
-std::vector<Named<RowsPolicy>> RowsPolicies() {
+std::vector<Named<RowsPolicy>> PoliciesOfParts() {
   using P = RowsPolicy;
   return {
+      Changed<P>(
+          "many short parts",
+          [](P& p) {
+            p.vectors_of_part = p.elements_of_part = 1;
+            p.most_ragged = 0;
+          }),
+      Changed<P>(
+          "parts of few threads",
+          [](P& p) {
+            p.most_threads_of_part = 32;
+            p.blocks_of_parts = 8;
+            p.vectors_of_part = p.elements_of_part = 1;
+            p.threads_by_columns = 0;
+          }),
+      Changed<P>(
+          "two parts",
+          [](P& p) {
+            p.vectors_of_part = p.elements_of_part = 1;
+            p.most_parts = 2;
+          }),
+      Changed<P>("short parts by columns", [](P& p) {
+        p.threads_by_columns = p.most_threads_by_columns = 32;
+        p.least_columns_of_part = 512;
+      })};
+}
+
+std::vector<Named<RowsPolicy>> RowsPolicies() {
+  using P = RowsPolicy;
+  std::vector<Named<RowsPolicy>> policies = {
       {"the library's", {}},
       Changed<P>("small blocks", [](P& p) { p.threads = p.threads_by_columns = 32; }),
       Changed<P>("large blocks", [](P& p) { p.threads = 512; }),
@@ -96,32 +125,6 @@ std::vector<Named<RowsPolicy>> RowsPolicies() {
             p.vectors_of_thread = p.vectors_of_summing_thread = 16;
             p.elements_of_thread = p.elements_of_summing_thread = 64;
           }),
-      Changed<P>(
-          "many short parts",
-          [](P& p) {
-            p.vectors_of_part = p.elements_of_part = 1;
-            p.most_ragged = 0;
-          }),
-      Changed<P>(
-          "parts of few threads",
-          [](P& p) {
-            p.most_threads_of_part = 32;
-            p.blocks_of_parts = 8;
-            p.vectors_of_part = p.elements_of_part = 1;
-            p.threads_by_columns = 0;
-          }),
-      Changed<P>(
-          "two parts",
-          [](P& p) {
-            p.vectors_of_part = p.elements_of_part = 1;
-            p.most_parts = 2;
-          }),
-      Changed<P>(
-          "short parts by columns",
-          [](P& p) {
-            p.threads_by_columns = p.most_threads_by_columns = 32;
-            p.least_columns_of_part = 512;
-          }),
       Changed<P>("no place for rows", [](P& p) { p.most_shared_bytes = 0; }),
       Changed<P>("little place for rows", [](P& p) { p.most_shared_bytes = 9 << 10; }),
       Changed<P>(
@@ -133,6 +136,10 @@ std::vector<Named<RowsPolicy>> RowsPolicies() {
       Changed<P>("many blocks", [](P& p) {
         p.resident_threads = p.summing_threads = p.summing_threads_by_columns = 1 << 14;
       })};
+  for (const Named<RowsPolicy>& of_parts : PoliciesOfParts()) {
+    policies.push_back(of_parts);
+  }
+  return policies;
 }
 
 class CudaOtherPolicies : public CudaTest {
