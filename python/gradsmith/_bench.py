@@ -25,7 +25,8 @@ _SIZES_OF_PRODUCTS = (4096,)
 
 
 def default_problems() -> list[str]:
-    """Those of runtime/FAMILY/problems.txt, of the operators that there are and in their order."""
+    """Those of runtime/FAMILY/problems.txt, and of runtime/patterns for operators by formulas, of the operators that
+    there are and in their order."""
     order = {op.name: number for number, op in enumerate(gradsmith.ops())}
     files = (Path(__file__).parent / "_problems").glob("*.txt")
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]

@@ -214,9 +214,9 @@ def test_seconds_are_finite_and_not_negative(seconds: str) -> None:
         assert f"'{seconds}' is no number of seconds; expected 0 or more, such as 2.5" in told
 
 
-def test_bench_has_problems_of_every_family_that_gives_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_has_problems_of_every_family_and_of_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     files = sorted((REPOSITORY / "runtime").glob("*/problems.txt"))
-    assert [file.parent.name for file in files] == ["batch_norm", "conv"]
+    assert [file.parent.name for file in files] == ["batch_norm", "conv", "patterns", "pool"]
     lines = [line for file in files for line in file.read_text().splitlines()]
     assert sorted(_bench.default_problems()) == sorted(lines)
     ops = [op for op in gradsmith.ops() if op.name == "ConvTransposeGrad"]
