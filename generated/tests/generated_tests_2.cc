@@ -3865,12 +3865,12 @@ const Case kCase2 = {
     .layout = Layout::kStrided,
     .inputs =
         {
-            {"dY", {2, 3, 3, 3}},
-            {"X", {2, 3, 6, 6}},
+            {"dY", {2, 3, 4, 3}},
+            {"X", {2, 3, 7, 6}},
         },
     .outputs =
         {
-            {"dX", {2, 3, 6, 6}},
+            {"dX", {2, 3, 7, 6}},
         },
     .attributes =
         {

@@ -3154,11 +3154,11 @@ const Case kCase2 = {
     .layout = Layout::kStrided,
     .inputs =
         {
-            {"X", {2, 3, 6, 6}},
+            {"X", {2, 3, 7, 6}},
         },
     .outputs =
         {
-            {"Y", {2, 3, 3, 3}},
+            {"Y", {2, 3, 4, 3}},
         },
     .attributes =
         {
