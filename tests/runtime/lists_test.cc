@@ -199,6 +199,45 @@ TEST(Lists, OfATypedCallHaveOneLength) {
       CallTyped(0, 0, 0, 0).message(), prefix + "W, G, M, Y has no tensors; expected one at least");
 }
 
+/// An op whose output is as long as the parts are together.
+constexpr std::array<SymbolSpec, 3> kSymbolsOfParts = {{
+    {.name = "A"},
+    {.name = "P", .of_each = true},
+    {.name = "S", .sum_of = 1, .rule_name = "sum(P)"},
+}};
+constexpr std::array<DimSpec, 2> kShapeOfPart = {DimSpec{.symbol = 0}, DimSpec{.symbol = 1}};
+constexpr std::array<DimSpec, 2> kShapeOfWhole = {DimSpec{.symbol = 0}, DimSpec{.symbol = 2}};
+constexpr std::array<TensorSpec, 1> kParts = {
+    {{.name = "X", .list = "n", .shape = kShapeOfPart, .shape_text = "[A, P]"}}};
+constexpr std::array<TensorSpec, 1> kWhole = {
+    {{.name = "Y", .shape = kShapeOfWhole, .shape_text = "[A, S]"}}};
+constexpr OpSchema kOpOfParts = {
+    .name = "Concat",
+    .source_file = "test.yaml",
+    .symbols = kSymbolsOfParts,
+    .inputs = kParts,
+    .outputs = kWhole,
+    .has_lists = true,
+    .make_attributes = &NoAttributes,
+};
+
+TEST(Lists, LengthsWhoseSumDoesNotFitAreRefused) {
+  constexpr Row kRow = {.op = &kOpOfParts, .name = "float", .run = &RunStep, .entry_line = &kLine};
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62U;
+  const auto infer = [&](std::int64_t first, std::int64_t second) {
+    const std::vector<ConstTensorRef> parts = {
+        {DataType::kFloat, nullptr, Dims{0, first}}, {DataType::kFloat, nullptr, Dims{0, second}}};
+    return Kernel::Create(kRow)->InferShapes(parts);
+  };
+  const Result<std::vector<Dims>> most = infer(kHalf, kHalf - 1);
+  ASSERT_TRUE(most.ok()) << most.status().message();
+  EXPECT_EQ(*most, (std::vector<Dims>{{0, kHalf - 1 + kHalf}}));
+  EXPECT_EQ(
+      infer(kHalf, kHalf).status().message(),
+      "Concat[float] on cpu (test.yaml:7): P[0] = 4611686018427387904 from X[0], "
+      "P[1] = 4611686018427387904 from X[1], whose sum does not fit; expected less than 2^63");
+}
+
 TEST(Lists, AreSpelledOutOnceForEachLength) {
   const auto three = internal::SpellOut(kOp, 3);
   EXPECT_EQ(three, internal::SpellOut(kOp, 3));
