@@ -13,6 +13,7 @@
 #include "cuda/alignment.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
+#include "patterns/cuda/site_launch.h"
 #include "patterns/cuda/whole_launch.h"
 #include "patterns/cuda/window_tiles.h"
 #include "patterns/cuda/window_vectors.h"
@@ -23,7 +24,6 @@ namespace gradsmith::cuda {
 namespace {
 
 using internal::kWindowAxes;
-using internal::PerDim;
 using internal::WindowAxis;
 using internal::WindowsGeometry;
 using internal::WindowsTask;
@@ -91,36 +91,6 @@ Status CheckPositions(const WindowsTask& task) {
     }
   }
   return {};
-}
-
-/// Threads go along memory: the tensor that is written has the strides.
-WindowsLaunch MakeLaunch(
-    const WindowsTask& task,
-    const WindowsKind& kind,
-    WindowsKernel kernel,
-    const PerDim<std::int64_t>& strides,
-    int elements) {
-  WindowsLaunch launch;
-  launch.task = task;
-  launch.channels_first =
-      kernel == WindowsKernel::kChannels ||
-      (kernel == WindowsKernel::kElements && strides.channel < strides.axes[kWindowAxes - 1]);
-  const PerDim<std::int64_t> counts = internal::SiteCounts(task, !kind.gathers);
-  const std::int64_t lanes = kernel == WindowsKernel::kChannels ? elements : 1;
-  const std::int64_t(&axes)[kWindowAxes] = counts.axes;
-  const std::array<std::int64_t, WindowsLaunch::kSizes> sizes =
-      launch.channels_first ? std::array{counts.channel / lanes, axes[2], axes[1], axes[0]}
-                            : std::array{axes[2], axes[1], axes[0], counts.channel};
-  launch.count = internal::SiteTotal(counts) / lanes;
-  std::ranges::copy(sizes, launch.sizes);
-  launch.is_wide = launch.count >= kMostDivided;
-  for (std::size_t dim = 0; dim < sizes.size() && launch.count > 0 && !launch.is_wide; ++dim) {
-    launch.by_size[dim] = DivisorOf(sizes[dim]);
-  }
-  for (int axis = 0; axis < kWindowAxes; ++axis) {
-    launch.by_stride[axis] = DivisorOf(std::min(task.axes[axis].stride, kMostDivided));
-  }
-  return launch;
 }
 
 template <typename LaunchOfKernel>
@@ -234,11 +204,11 @@ Result<std::unique_ptr<internal::Plan>> MakeWindowsPlan(
            .shared_bytes = tiles->shared_bytes});
     }
   }
-  const WindowsKernel kernel =
-      channels_last && !kind.gathers ? WindowsKernel::kChannels : WindowsKernel::kElements;
+  const bool has_vectors = channels_last && !kind.gathers;
+  const WindowsKernel kernel = has_vectors ? WindowsKernel::kChannels : WindowsKernel::kElements;
   const int written = kind.gathers ? task.operands() - 1 : 1;
   const WindowsLaunch launch =
-      MakeLaunch(windows, kind, kernel, windows.strides[written], elements);
+      MakeSiteLaunch(kind, windows, windows.strides[written], has_vectors ? elements : 1);
   return PlanOf(image, KernelName(kernel, kind, task), launch, ShapeOf(launch.count));
 }
 
