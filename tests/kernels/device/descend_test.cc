@@ -80,6 +80,17 @@ TEST_F(CudaDescend, TheRateLiesOnTheHostOrOnTheDevice) {
   ExpectRate(4);
 }
 
+/// Calls that differ in nothing else are recorded as graphs, each of its own rate.
+TEST_F(CudaDescend, EachCallHasItsOwnRateOfTheHost) {
+  const Context context(OnGpu());
+  for (const float rate : {2.0F, 2.0F, 2.0F, 5.0F, 5.0F, 5.0F, 2.0F}) {
+    const Status status = Step(context, ConstTensorRef(DataType::kFloat, &rate, Dims{}));
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_TRUE(Synchronize(context).ok());
+    ExpectRate(rate);
+  }
+}
+
 /// A graph keeps a number of the host, and reads that of the device anew with each launch.
 TEST_F(CudaDescend, AGraphReadsTheRateOfTheDeviceAnew) {
   const support::DeviceStream stream(device());
