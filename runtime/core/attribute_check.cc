@@ -6,17 +6,23 @@
 #include <string>
 
 #include "core/attribute_value.h"
+#include "core/text.h"
 
 namespace gradsmith::internal {
 
 namespace {
 
 std::string LimitText(double value) {
-  std::string text = std::to_string(value);
-  if (std::nearbyint(value) == value && std::abs(value) < 1e15) {
-    return std::to_string(static_cast<std::int64_t>(value));
-  }
-  return text;
+  return std::nearbyint(value) == value && std::abs(value) < 1e15
+             ? std::to_string(static_cast<std::int64_t>(value))
+             : NumberText(value);
+}
+
+std::string ValueText(std::int64_t value) {
+  return std::to_string(value);
+}
+std::string ValueText(double value) {
+  return RealText(value);
 }
 
 std::string BoundsText(const AttributeSpec& spec) {
@@ -45,7 +51,7 @@ bool InRange(const AttributeSpec& spec, Number value) {
 
 template <typename Number>
 Status CheckNumber(const AttributeSpec& spec, Number value) {
-  return InRange(spec, value) ? Status() : OutOfRange(spec, std::to_string(value));
+  return InRange(spec, value) ? Status() : OutOfRange(spec, ValueText(value));
 }
 
 template <typename Number>
@@ -59,7 +65,7 @@ Status CheckList(const AttributeSpec& spec, const BasicList<Number>& list) {
     if (!InRange(spec, value)) {
       return InvalidArgument(
           "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
-          std::to_string(value) + "; expected each " + BoundsText(spec));
+          ValueText(value) + "; expected each " + BoundsText(spec));
     }
   }
   return {};

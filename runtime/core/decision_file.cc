@@ -55,12 +55,6 @@ std::string Sanitized(std::string text) {
   return text;
 }
 
-/// Not as printf writes it, which has for a point what the program's locale has.
-std::string NumberText(double number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
-}
-
 std::string ToLine(const StoredDecision& stored, std::string_view mode) {
   const Decision& decision = stored.decision;
   std::string line = stored.key.Text() + "\t" + Sanitized(decision.id) + "\t" +

@@ -46,7 +46,7 @@ std::string_view KindName(AttributeKind kind) {
 std::string ValueText(const AttributeValue& value) {
   struct Visitor {
     std::string operator()(std::int64_t v) const { return std::to_string(v); }
-    std::string operator()(double v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return internal::RealText(v); }
     std::string operator()(const std::string& v) const { return internal::Quoted(v); }
     std::string operator()(const IntList& v) const { return ToString(v); }
     std::string operator()(bool v) const { return v ? "true" : "false"; }

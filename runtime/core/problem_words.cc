@@ -1,34 +1,34 @@
 #include "core/problem_words.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/held_shape.h"
 #include "core/list_schema.h"
+#include "core/text.h"
 
 namespace gradsmith::internal {
 
 namespace {
 
-/// Not as printf writes it, which has for a point what the program's locale has.
-template <typename Number>
-std::string NumberText(Number number) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+std::string ValueText(std::int64_t value) {
+  return std::to_string(value);
+}
+std::string ValueText(double value) {
+  return NumberText(value);
 }
 
 template <typename Number>
 std::string ListText(const BasicList<Number>& list, char separator) {
   std::string text;
   for (const Number value : list) {
-    text += (text.empty() ? "" : std::string(1, separator)) + NumberText(value);
+    text += (text.empty() ? "" : std::string(1, separator)) + ValueText(value);
   }
   return text;
 }
@@ -46,12 +46,6 @@ bool IsWord(std::string_view text) {
   });
 }
 
-std::string ValueText(std::int64_t value) {
-  return NumberText(value);
-}
-std::string ValueText(double value) {
-  return NumberText(value);
-}
 std::string ValueText(bool value) {
   return value ? "true" : "false";
 }

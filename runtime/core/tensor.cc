@@ -3,16 +3,25 @@
 #include <cstdint>
 #include <string>
 
+#include "core/text.h"
+
 namespace gradsmith {
 
 namespace {
+
+std::string NumberOf(std::int64_t number) {
+  return std::to_string(number);
+}
+std::string NumberOf(double number) {
+  return internal::RealText(number);
+}
 
 template <typename Number>
 std::string TextOf(const BasicList<Number>& list) {
   std::string text = "[";
   for (int i = 0; i < list.size(); ++i) {
     text += i == 0 ? "" : ", ";
-    text += std::to_string(list[i]);
+    text += NumberOf(list[i]);
   }
   if (list.too_long()) {
     text += ", ...";

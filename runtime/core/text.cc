@@ -1,7 +1,9 @@
 #include "core/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -135,6 +137,16 @@ std::string Printable(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return printable;
+}
+
+std::string NumberText(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+std::string RealText(double number) {
+  const std::string text = NumberText(number);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
 std::string Counted(std::int64_t count, std::string_view noun) {

@@ -36,6 +36,13 @@ std::string DidYouMean(std::string_view name, std::span<const std::string_view> 
 /// byte.
 std::string Printable(std::string_view text);
 
+/// NumberText returns the shortest text that reads back as the number, the same in every locale:
+/// "0.5", "2", "-1e-300", "inf".
+std::string NumberText(double number);
+
+/// RealText returns the same, with a point where it would read as an integer: "2.0".
+std::string RealText(double number);
+
 /// Counted returns "1 type" or "2 types".
 std::string Counted(std::int64_t count, std::string_view noun);
 

@@ -386,7 +386,7 @@ TEST(FloatAttributes, MustBeFiniteAndInRange) {
   };
   EXPECT_EQ(error(0.5), "");
   EXPECT_EQ(error(1), "");
-  EXPECT_NE(error(1.5).find("attribute momentum is 1.500000; expected 0 to 1"), std::string::npos);
+  EXPECT_NE(error(1.5).find("attribute momentum is 1.5; expected 0 to 1"), std::string::npos);
   EXPECT_NE(
       error(std::numeric_limits<double>::quiet_NaN()).find("attribute momentum is nan"),
       std::string::npos);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,24 @@ TEST(Printable, WritesOutWhatIsNoUtf8) {
   EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
   EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
   EXPECT_EQ(Printable("\xf8\x88\x80\x80\x80"), "\\xf8\\x88\\x80\\x80\\x80");
+}
+
+TEST(NumberText, IsTheShortestThatReadsBack) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(NumberText(0.1), "0.1");
+  EXPECT_EQ(NumberText(2), "2");
+  EXPECT_EQ(NumberText(-1e-300), "-1e-300");
+  EXPECT_EQ(NumberText(-1e300), "-1e+300");
+  EXPECT_EQ(NumberText(kInfinity), "inf");
+  EXPECT_EQ(NumberText(-std::numeric_limits<double>::max()), "-1.7976931348623157e+308");
+}
+
+TEST(RealText, ReadsAsNoInteger) {
+  EXPECT_EQ(RealText(0.1), "0.1");
+  EXPECT_EQ(RealText(2), "2.0");
+  EXPECT_EQ(RealText(-0.0), "-0.0");
+  EXPECT_EQ(RealText(-1e300), "-1e+300");
+  EXPECT_EQ(RealText(-std::numeric_limits<double>::infinity()), "-inf");
 }
 
 TEST(Shortened, LeavesNamesAsTheyAre) {

@@ -133,10 +133,10 @@ void CheckKind(
     expect_refused(IntList{2, 2}, "[2, 2]");
   }
   if (kind != AttributeKind::kFloats) {
-    expect_refused(FloatList{2.5}, "[2.500000]");
+    expect_refused(FloatList{2.5}, "[2.5]");
   }
   if (kind != AttributeKind::kFloat) {
-    expect_refused(2.5, "2");
+    expect_refused(2.5, "2.5");
   }
   if (kind != AttributeKind::kInt && kind != AttributeKind::kFloat) {
     expect_refused(2, "2");

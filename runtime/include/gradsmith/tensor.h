@@ -92,7 +92,7 @@ inline constexpr int kMaxRank = IntList::kCapacity;
 
 /// ToString returns, for example, "[2, 3, 9, 11]".
 std::string ToString(const IntList& list);
-/// ToString returns, for example, "[0.500000, 2.000000]".
+/// ToString returns, for example, "[0.5, 2.0]".
 std::string ToString(const FloatList& list);
 
 /// ContiguousStrides returns the strides of a dense tensor, last dimension fastest (NCHW).
