@@ -25,7 +25,8 @@ std::string ValueText(double value) {
   return RealText(value);
 }
 
-std::string BoundsText(const AttributeSpec& spec) {
+/// What was expected in the place of a number.
+std::string BoundsText(const AttributeSpec& spec, double value) {
   constexpr double kLargest = std::numeric_limits<double>::max();
   const bool has_minimum = spec.minimum > -kLargest;
   const bool has_maximum = spec.maximum < kLargest;
@@ -33,15 +34,12 @@ std::string BoundsText(const AttributeSpec& spec) {
     return LimitText(spec.minimum) + " to " + LimitText(spec.maximum);
   }
   if (has_minimum || has_maximum) {
-    return has_minimum ? "at least " + LimitText(spec.minimum)
-                       : "at most " + LimitText(spec.maximum);
+    const double other = has_minimum ? spec.maximum : spec.minimum;
+    return (has_minimum ? "at least " + LimitText(spec.minimum)
+                        : "at most " + LimitText(spec.maximum)) +
+           (std::isinf(value) && !std::isinf(other) ? " and finite" : "");
   }
   return std::isinf(spec.minimum) || std::isinf(spec.maximum) ? "a number" : "a finite number";
-}
-
-Status OutOfRange(const AttributeSpec& spec, const std::string& value) {
-  return InvalidArgument(
-      "attribute " + std::string(spec.name) + " is " + value + "; expected " + BoundsText(spec));
 }
 
 template <typename Number>
@@ -51,7 +49,11 @@ bool InRange(const AttributeSpec& spec, Number value) {
 
 template <typename Number>
 Status CheckNumber(const AttributeSpec& spec, Number value) {
-  return InRange(spec, value) ? Status() : OutOfRange(spec, ValueText(value));
+  return InRange(spec, value)
+             ? Status()
+             : InvalidArgument(
+                   "attribute " + std::string(spec.name) + " is " + ValueText(value) +
+                   "; expected " + BoundsText(spec, static_cast<double>(value)));
 }
 
 template <typename Number>
@@ -65,7 +67,7 @@ Status CheckList(const AttributeSpec& spec, const BasicList<Number>& list) {
     if (!InRange(spec, value)) {
       return InvalidArgument(
           "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
-          ValueText(value) + "; expected each " + BoundsText(spec));
+          ValueText(value) + "; expected each " + BoundsText(spec, static_cast<double>(value)));
     }
   }
   return {};

@@ -52,7 +52,11 @@ TEST(AttributeCheck, TellsNumbersAsTheyAre) {
   EXPECT_EQ(Error({.epsilon = -1}), "attribute epsilon is -1.0; expected at least 0");
   EXPECT_EQ(Error({.epsilon = -1e-300}), "attribute epsilon is -1e-300; expected at least 0");
   EXPECT_EQ(Error({.epsilon = -1e300}), "attribute epsilon is -1e+300; expected at least 0");
-  EXPECT_EQ(Error({.epsilon = -kInfinity}), "attribute epsilon is -inf; expected at least 0");
+  // What is expected says what is wrong with each.
+  EXPECT_EQ(
+      Error({.epsilon = kInfinity}), "attribute epsilon is inf; expected at least 0 and finite");
+  EXPECT_EQ(
+      Error({.epsilon = -kInfinity}), "attribute epsilon is -inf; expected at least 0 and finite");
   EXPECT_EQ(Error({.share = 1e-6}), "attribute share is 1e-06; expected 1e-05 to 1");
   EXPECT_EQ(Error({.bias = kInfinity}), "attribute bias is inf; expected a finite number");
   EXPECT_EQ(Error({.bias = -kInfinity}), "attribute bias is -inf; expected a finite number");
@@ -65,6 +69,9 @@ TEST(AttributeCheck, TellsNumbersOfListsAsTheyAre) {
   EXPECT_EQ(
       Error({.factors = {-1e300}}),
       "attribute factors is [-1e+300], with -1e+300; expected each at least 0");
+  EXPECT_EQ(
+      Error({.factors = {kInfinity}}),
+      "attribute factors is [inf], with inf; expected each at least 0 and finite");
 }
 
 }  // namespace
