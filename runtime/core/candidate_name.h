@@ -41,7 +41,7 @@ enum class Arrangement : unsigned char {
   kAlone,       ///< a single problem's kernel: "own/direct"
   kInTurn,      ///< "in turn: nhwc own/window & nhwc graph/engine 1"
   kSideBySide,  ///< "side by side: nhwc own/window & nhwc graph/engine 1"
-  kInOnePass    ///< one kernel for all: "in one pass: own/images"
+  kInOnePass    ///< one kernel for all: "in one pass: own/first-layers"
 };
 
 /// CandidateName is what the id of any candidate says.

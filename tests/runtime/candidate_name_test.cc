@@ -63,8 +63,8 @@ TEST(CandidateName, OfSeveralKernelsIsRead) {
        {Arrangement::kInTurn, {first, second}}},
       {"side by side: nhwc graph/engine 2 & nhwc graph/engine 1",
        {Arrangement::kSideBySide, {second, first}}},
-      {"in one pass: own/images",
-       {Arrangement::kInOnePass, {{.source = "own", .variant = "images"}}}}};
+      {"in one pass: own/first-layers",
+       {Arrangement::kInOnePass, {{.source = "own", .variant = "first-layers"}}}}};
   for (const auto& [text, expected] : names) {
     EXPECT_EQ(CandidateName::Read(text), expected) << text;
     EXPECT_EQ(expected.Write(), text);
@@ -81,7 +81,7 @@ TEST(CandidateName, SaysInWhatFormOperandsAreTaken) {
   EXPECT_EQ(FormOf("parts4 nhwc own/window"), "parts4 nhwc");
   EXPECT_NE(FormOf("parts4 own/window"), "");
   EXPECT_EQ(FormOf("side by side: nhwc graph/engine 1 & nhwc graph/engine 2"), "");
-  EXPECT_EQ(FormOf("in one pass: own/images"), "");
+  EXPECT_EQ(FormOf("in one pass: own/first-layers"), "");
 }
 
 TEST(CandidateName, OfAVariantIsReadBack) {

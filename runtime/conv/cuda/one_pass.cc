@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/first_layers.h"
 #include "conv/cuda/grouped.h"
-#include "conv/cuda/images.h"
 #include "conv/cuda/pointwise.h"
 
 namespace gradsmith::conv {
@@ -24,8 +24,8 @@ OnePass OnePassOf(int compute_capability, const Task& data, const Task& filter) 
   if (const std::optional<Pointwise> pointwise = PlanPointwise(compute_capability, data, filter)) {
     return {kPointwise, pointwise->fills_device()};
   }
-  if (PlanImages(compute_capability, data, filter)) {
-    return {kImages, HasManyElements(data.problem, kEnoughForImages)};
+  if (PlanFirstLayers(compute_capability, data, filter)) {
+    return {kFirstLayers, HasManyElements(data.problem, kEnoughForFirstLayers)};
   }
   if (PlanGrouped(compute_capability, data, filter)) {
     return {kGrouped, HasManyElements(data.problem)};
@@ -42,8 +42,9 @@ MakeOnePassPlan(const cuda::DeviceInfo& device, const Task& data, const Task& fi
   if (const std::optional<Pointwise> pointwise = PlanPointwise(compute_capability, data, filter)) {
     return MakePointwisePlan(device.ordinal(), data, filter, *pointwise);
   }
-  if (const std::optional<Images> images = PlanImages(compute_capability, data, filter)) {
-    return MakeImagesPlan(device.ordinal(), data, filter, *images);
+  if (const std::optional<FirstLayers> first_layers =
+          PlanFirstLayers(compute_capability, data, filter)) {
+    return MakeFirstLayersPlan(device.ordinal(), data, filter, *first_layers);
   }
   if (const std::optional<Grouped> grouped = PlanGrouped(compute_capability, data, filter)) {
     return MakeGroupedPlan(device.ordinal(), data, filter, *grouped);

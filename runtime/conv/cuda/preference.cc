@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/first_layers.h"
 #include "conv/cuda/graph.h"
-#include "conv/cuda/images.h"
 #include "conv/cuda/legacy.h"
 #include "conv/cuda/planes_arguments.h"
 #include "core/tiles.h"
@@ -229,10 +229,11 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   return plan.share >= kLeastShare;
 }
 
-bool ImagesPay(const Task& task) {
+bool FirstLayersPay(const Task& task) {
   const std::int64_t columns = task.problem.axes[1].y;
-  const std::int64_t room = internal::CeilDivide(columns, images::kTile) * images::kTile;
-  return NumElements(DimsOf(task.problem, kY)) >= kEnoughForImages && 5 * columns >= 4 * room;
+  const std::int64_t room =
+      internal::CeilDivide(columns, first_layers::kTile) * first_layers::kTile;
+  return NumElements(DimsOf(task.problem, kY)) >= kEnoughForFirstLayers && 5 * columns >= 4 * room;
 }
 
 bool PlanesPay(const Task& task, const Planes& plan) {

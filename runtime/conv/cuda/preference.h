@@ -71,9 +71,9 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 
-/// Whether own/images is likely to be quicker for a filter's gradient that it takes than all else:
-/// where dY is large, and its rows fill four fifths of their tiles.
-bool ImagesPay(const Task& task);
+/// Whether own/first-layers is likely to be quicker for a filter's gradient that it takes than all
+/// else: where dY is large, and its rows fill four fifths of their tiles.
+bool FirstLayersPay(const Task& task);
 
 /// Whether own/planes is likely to be quicker for a task than all else: of images, where channels
 /// of y fill half of a block and rows are copied four elements at a time. The filter's gradient in

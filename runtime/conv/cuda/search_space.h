@@ -12,8 +12,8 @@
 #include "conv/cuda/conv_trial_space.h"
 #include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
+#include "conv/cuda/first_layers.h"
 #include "conv/cuda/form.h"
-#include "conv/cuda/images.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
 #include "conv/cuda/window.h"
@@ -112,8 +112,8 @@ class ConvSearchSpace final : public ConvTrialSpace {
   std::vector<internal::Candidate> ListFirst();
   /// own/depthwise-bands where it is likely to be quicker than all else, or where it is not.
   void AddBands(bool where_they_pay, std::vector<internal::Candidate>* candidates) const;
-  /// Where own/images is likely to be quicker than all else, or where it is not.
-  void AddImages(
+  /// Where own/first-layers is likely to be quicker than all else, or where it is not.
+  void AddFirstLayers(
       const OperandForm& form,
       bool where_they_pay,
       std::vector<internal::Candidate>* candidates) const;
@@ -131,7 +131,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const OperandForm& form) const;
   [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const OperandForm& form) const;
   [[nodiscard]] std::optional<Planes> PlanesOf(const OperandForm& form) const;
-  [[nodiscard]] std::optional<Images> ImagesOf(const OperandForm& form) const;
+  [[nodiscard]] std::optional<FirstLayers> FirstLayersOf(const OperandForm& form) const;
   /// Null where windows do not fit.
   const WindowWork* WindowOf(const OperandForm& form);
   Result<const cuda::OperationGraph*> GraphOf(const OperandForm& form);

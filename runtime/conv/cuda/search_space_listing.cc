@@ -133,7 +133,8 @@ bool ConvSearchSpace::IsPromising(int batch) const {
     const OperandForm* const as_it_is = AsItIs();
     const bool is_depthwise =
         task_.problem.group > 1 && task_.problem.group == task_.problem.x_channels;
-    return is_depthwise || (as_it_is != nullptr && (ImagesOf(*as_it_is) || PlanesOf(*as_it_is)));
+    return is_depthwise ||
+           (as_it_is != nullptr && (FirstLayersOf(*as_it_is) || PlanesOf(*as_it_is)));
   }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
   return batch == 0 || place < 2;
@@ -197,7 +198,7 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
-  AddImages(*as_it_is, /*where_they_pay=*/true, &candidates);
+  AddFirstLayers(*as_it_is, /*where_they_pay=*/true, &candidates);
   AddPlanes(*as_it_is, /*where_they_pay=*/true, &candidates);
   return candidates;
 }
@@ -220,13 +221,13 @@ void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* cand
   }
 }
 
-void ConvSearchSpace::AddImages(
+void ConvSearchSpace::AddFirstLayers(
     const OperandForm& form,
     bool where_they_pay,
     std::vector<Candidate>* candidates) const {
-  const std::optional<Images> images = ImagesOf(form);
-  if (images && ImagesPay(task_) == where_they_pay) {
-    candidates->push_back(OwnCandidate(kImages, images->workspace(), /*in_tf32=*/false));
+  const std::optional<FirstLayers> first_layers = FirstLayersOf(form);
+  if (first_layers && FirstLayersPay(task_) == where_they_pay) {
+    candidates->push_back(OwnCandidate(kFirstLayers, first_layers->workspace(), /*in_tf32=*/false));
   }
 }
 
@@ -280,7 +281,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   }
   AddBands(/*where_they_pay=*/false, &candidates);
   if (const OperandForm* form = AsItIs()) {
-    AddImages(*form, /*where_they_pay=*/false, &candidates);
+    AddFirstLayers(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
   if ((demands_.rounds_once || demands_.keeps_promise) && MayTakeMilliseconds() && !lists_slow_) {
@@ -387,8 +388,8 @@ std::optional<DepthwiseBands> ConvSearchSpace::BandsOf(const Task& task) const {
              : std::nullopt;
 }
 
-std::optional<Images> ConvSearchSpace::ImagesOf(const OperandForm& form) const {
-  return PlanImagesFilter(device().compute_capability(), form.inner);
+std::optional<FirstLayers> ConvSearchSpace::FirstLayersOf(const OperandForm& form) const {
+  return PlanFirstLayersFilter(device().compute_capability(), form.inner);
 }
 
 }  // namespace gradsmith::conv

@@ -136,9 +136,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
     const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
     return warpgroups ? MakeWarpgroupsPlan(device().ordinal(), form.inner, *warpgroups) : unfit;
   }
-  if (name == kImages) {
-    const std::optional<Images> images = ImagesOf(form);
-    return images ? MakeImagesFilterPlan(device().ordinal(), form.inner, *images) : unfit;
+  if (name == kFirstLayers) {
+    const std::optional<FirstLayers> first_layers = FirstLayersOf(form);
+    return first_layers ? MakeFirstLayersFilterPlan(device().ordinal(), form.inner, *first_layers)
+                        : unfit;
   }
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);

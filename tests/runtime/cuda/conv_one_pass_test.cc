@@ -56,7 +56,7 @@ Problem ByDepthwiseTiles(
 }
 
 /// By steps of two; `pads` are those at the begin of both axes, and those at the end.
-Problem ByImages(
+Problem ByFirstLayers(
     std::string name,
     Sizes x,
     std::int64_t y_channels,
@@ -64,7 +64,7 @@ Problem ByImages(
     IntList pads) {
   return {
       ConvBySteps(2, std::move(name), std::move(x), y_channels, taps, std::move(pads)),
-      "in one pass: own/images"};
+      "in one pass: own/first-layers"};
 }
 
 /// 3x3 with a pad of one around.
@@ -118,13 +118,14 @@ std::vector<Problem> ProblemsOfAllConfigs() {
       ByPointwise({.name = "248 to 56", .x = {2, 248, 9, 11}, .w = {56, 248, 1, 1}}),
       ByPointwise({.name = "136 to 8", .x = {1, 136, 11, 19}, .w = {8, 136, 1, 1}}),
       ByPointwise({.name = "tiles for a block", .x = {1, 8, 190, 190}, .w = {16, 8, 1, 1}}),
-      ByImages("7x7 to 64, tiles in a row", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
-      ByImages("7x7 to 64, seven steps", {70, 1, 52, 3}, 64, {7, 7}, {3, 3, 3, 3}),
-      ByImages("5x5 to 32, five steps", {90, 1, 40, 3}, 32, {5, 5}, {1, 3, 0, 2}),
-      ByImages("5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
-      ByImages("3x3 to 40, five steps", {100, 3, 36, 3}, 40, {3, 3}, {1, 1, 1, 1}),
-      ByImages("7x2 to 8, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
-      ByImages("works for a block", {140, 1, 2, 3}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByFirstLayers("7x7 to 64, tiles in a row", {2, 3, 37, 52}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByFirstLayers("7x7 to 64, seven steps", {70, 1, 52, 3}, 64, {7, 7}, {3, 3, 3, 3}),
+      ByFirstLayers("5x5 to 32, five steps", {90, 1, 40, 3}, 32, {5, 5}, {1, 3, 0, 2}),
+      ByFirstLayers(
+          "5x5 to 40, rows that no tap reaches", {1, 1, 20, 17}, 40, {5, 5}, {0, 0, 0, 0}),
+      ByFirstLayers("3x3 to 40, five steps", {100, 3, 36, 3}, 40, {3, 3}, {1, 1, 1, 1}),
+      ByFirstLayers("7x2 to 8, pads that differ, strips", {1, 2, 9, 235}, 8, {7, 2}, {2, 1, 4, 0}),
+      ByFirstLayers("works for a block", {140, 1, 2, 3}, 8, {2, 2}, {0, 0, 0, 0}),
       ByGrouped("fours, a slab and a part of one", {2, 80, 13, 9}, 4),
       ByGrouped("twos, images in a block", {9, 32, 3, 4}, 2),
       ByGrouped("eights, strips", {1, 48, 3, 110}, 8),
@@ -193,8 +194,8 @@ TEST_F(CudaConvOnePass, AddsToWhatIsThere) {
   const Context context(QuicklyChosen());
   const std::vector<Problem> problems = {
       ByPointwise({.name = "1x1", .x = {1, 40, 9, 15}, .w = {72, 40, 1, 1}}),
-      ByImages("rows of whole pairs", {2, 3, 13, 22}, 40, {7, 7}, {3, 3, 3, 3}),
-      ByImages("rows of single elements", {2, 3, 13, 21}, 40, {5, 3}, {2, 1, 2, 1}),
+      ByFirstLayers("rows of whole pairs", {2, 3, 13, 22}, 40, {7, 7}, {3, 3, 3, 3}),
+      ByFirstLayers("rows of single elements", {2, 3, 13, 21}, 40, {5, 3}, {2, 1, 2, 1}),
       ByGrouped("fours", {2, 32, 9, 7}, 4),
       ByGrouped("sixteens", {2, 32, 5, 9}, 16),
       ByDepthwiseTiles(40, 9, 7, 3)};
@@ -234,7 +235,7 @@ TEST_F(CudaConvOnePass, WhatIsAddedToIsRoundedOnce) {
   // Of one tap all channels of y are summed, of groups two channels, of depthwise two pixels.
   const std::vector<Problem> problems = {
       ByPointwise({.name = "a pixel", .x = {1, 8, 1, 1}, .w = {8, 8, 1, 1}}),
-      ByImages("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
+      ByFirstLayers("a position", {1, 1, 2, 2}, 8, {2, 2}, {0, 0, 0, 0}),
       ByGrouped("a pixel of twos", {1, 16, 1, 1}, 2), ByDepthwiseTiles(8, 1, 2, 3)};
   for (const auto& [shape, id] : problems) {
     for (const DataType type : {DataType::kMLFloat16, DataType::kBFloat16}) {

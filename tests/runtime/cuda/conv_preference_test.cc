@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "conv/cuda/first_layers.h"
 #include "conv/cuda/form.h"
-#include "conv/cuda/images.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/warpgroups.h"
@@ -385,7 +385,7 @@ TEST(Preference, FewChannelsPayWhereTheyFillTheirRoom) {
 
 /// From 2^20 elements of dY on; not where its rows are 8 or 12 wide, half or three quarters of a
 /// tile.
-TEST(Preference, ImagesPayWhereDyIsLargeAndFillsTiles) {
+TEST(Preference, FirstLayersPayWhereDyIsLargeAndFillsTiles) {
   const auto pay = [](std::int64_t batch, std::int64_t y_channels, std::int64_t width = 224) {
     Layer layer = kStem;
     layer.batch = batch;
@@ -393,8 +393,8 @@ TEST(Preference, ImagesPayWhereDyIsLargeAndFillsTiles) {
     layer.x[1] = width;
     const Task task =
         TaskOf(layer, Primitive::kBackwardFilter, DataType::kMLFloat16, Layout::kLast);
-    EXPECT_TRUE(PlanImagesFilter(90, task));
-    return ImagesPay(task);
+    EXPECT_TRUE(PlanFirstLayersFilter(90, task));
+    return FirstLayersPay(task);
   };
   EXPECT_TRUE(pay(2, 64));
   EXPECT_FALSE(pay(1, 64));

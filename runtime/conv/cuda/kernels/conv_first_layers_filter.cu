@@ -1,15 +1,15 @@
 #include <cstdint>
 
-#include "conv/cuda/images_arguments.h"
-#include "conv/cuda/kernels/images.cuh"
+#include "conv/cuda/first_layers_arguments.h"
+#include "conv/cuda/kernels/first_layers.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 #include "conv/cuda/kernels/turns.cuh"
 
-/// The filter's gradient of a convolution that takes images, alone; see conv/cuda/images.h. All
+/// The filter's gradient of a first layer, alone; see conv/cuda/first_layers.h. All
 /// warps of a block copy, and those that have a row of taps multiply, while what the next step needs
 /// is on its way.
-namespace gradsmith::conv::images {
+namespace gradsmith::conv::first_layers {
 namespace {
 
 using cuda::Bfloat16;
@@ -98,30 +98,30 @@ __device__ __forceinline__ void ComputeFilterGradient(
 }
 
 }  // namespace
-}  // namespace gradsmith::conv::images
+}  // namespace gradsmith::conv::first_layers
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_IMAGES_FILTER(name, math, config)                                \
-  extern "C" __global__ void __launch_bounds__(                                    \
-      gradsmith::conv::images::kFilterThreads,                                     \
-      gradsmith::conv::images::kFilterConfigAt[config].blocks)                     \
-      gradsmith_images_filter_##config##_##name(                                   \
-          const __grid_constant__ gradsmith::conv::images::Arguments arguments,    \
-          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* y,    \
-          float* partial, float* partial_channels) {                               \
-    gradsmith::conv::images::ComputeFilterGradient<gradsmith::cuda::math, config>( \
-        arguments, x, y, partial, partial_channels);                               \
+#define GRADSMITH_FIRST_LAYERS_FILTER(name, math, config)                                \
+  extern "C" __global__ void __launch_bounds__(                                          \
+      gradsmith::conv::first_layers::kFilterThreads,                                     \
+      gradsmith::conv::first_layers::kFilterConfigAt[config].blocks)                     \
+      gradsmith_first_layers_filter_##config##_##name(                                   \
+          const __grid_constant__ gradsmith::conv::first_layers::Arguments arguments,    \
+          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* y,          \
+          float* partial, float* partial_channels) {                                     \
+    gradsmith::conv::first_layers::ComputeFilterGradient<gradsmith::cuda::math, config>( \
+        arguments, x, y, partial, partial_channels);                                     \
   }
-#define GRADSMITH_IMAGES_FILTER_FORMS(name, math) \
-  GRADSMITH_IMAGES_FILTER(name, math, 0)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 1)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 2)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 3)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 4)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 5)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 6)          \
-  GRADSMITH_IMAGES_FILTER(name, math, 7)
+#define GRADSMITH_FIRST_LAYERS_FILTER_FORMS(name, math) \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 0)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 1)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 2)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 3)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 4)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 5)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 6)          \
+  GRADSMITH_FIRST_LAYERS_FILTER(name, math, 7)
 // NOLINTEND(bugprone-macro-parentheses)
 
-GRADSMITH_IMAGES_FILTER_FORMS(f16, Half)
-GRADSMITH_IMAGES_FILTER_FORMS(bf16, Bfloat16)
+GRADSMITH_FIRST_LAYERS_FILTER_FORMS(f16, Half)
+GRADSMITH_FIRST_LAYERS_FILTER_FORMS(bf16, Bfloat16)

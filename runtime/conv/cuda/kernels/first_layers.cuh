@@ -1,18 +1,18 @@
-#ifndef GRADSMITH_CONV_CUDA_KERNELS_IMAGES_CUH_
-#define GRADSMITH_CONV_CUDA_KERNELS_IMAGES_CUH_
+#ifndef GRADSMITH_CONV_CUDA_KERNELS_FIRST_LAYERS_CUH_
+#define GRADSMITH_CONV_CUDA_KERNELS_FIRST_LAYERS_CUH_
 
 #include <cstdint>
 #include <cstring>
 
-#include "conv/cuda/images_arguments.h"
+#include "conv/cuda/first_layers_arguments.h"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 
-/// The filter's gradient of a convolution that takes images; see conv/cuda/images.h. A block goes
+/// The filter's gradient of a first layer; see conv/cuda/first_layers.h. A block goes
 /// down a strip of an image, with the rows of dY and x that it needs in shared memory, and its warps
 /// multiply dY with x.
-namespace gradsmith::conv::images {
+namespace gradsmith::conv::first_layers {
 namespace {
 
 using cuda::BeginCopy;
@@ -520,6 +520,6 @@ Prefetch(const Arguments& p, const T* x, const T* y, const Work& work) {
 }
 
 }  // namespace
-}  // namespace gradsmith::conv::images
+}  // namespace gradsmith::conv::first_layers
 
-#endif  // GRADSMITH_CONV_CUDA_KERNELS_IMAGES_CUH_
+#endif  // GRADSMITH_CONV_CUDA_KERNELS_FIRST_LAYERS_CUH_

@@ -1,17 +1,17 @@
 #include <cstdint>
 #include <cstring>
 
-#include "conv/cuda/images_arguments.h"
-#include "conv/cuda/kernels/images.cuh"
+#include "conv/cuda/first_layers_arguments.h"
+#include "conv/cuda/kernels/first_layers.cuh"
 #include "cuda/kernels/indices.cuh"
 #include "cuda/kernels/narrow_math.cuh"
 #include "cuda/kernels/ptx.cuh"
 #include "conv/cuda/kernels/turns.cuh"
 
-/// All gradients of a convolution that takes images, in one pass over dY; see conv/cuda/images.h.
+/// All gradients of a first layer, in one pass over dY; see conv/cuda/first_layers.h.
 /// A block goes down a strip of an image, with the rows of dY and x that it needs in shared memory:
 /// half of its warps multiply dY with the filter, for dX, the others with x, for dW.
-namespace gradsmith::conv::images {
+namespace gradsmith::conv::first_layers {
 namespace {
 
 using cuda::Bfloat16;
@@ -326,27 +326,27 @@ __device__ __forceinline__ void ComputeGradients(
 }
 
 }  // namespace
-}  // namespace gradsmith::conv::images
+}  // namespace gradsmith::conv::first_layers
 
 // NOLINTBEGIN(bugprone-macro-parentheses): types, in declarations
-#define GRADSMITH_IMAGES(name, math, config)                                         \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::images::kThreads, 1) \
-      gradsmith_images_##config##_##name(                                            \
-          const __grid_constant__ gradsmith::conv::images::Arguments arguments,      \
-          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* filter, \
-          const gradsmith::cuda::math::T* y, gradsmith::cuda::math::T* x_gradient,   \
-          bool accumulate, float* partial, float* partial_channels) {                \
-    gradsmith::conv::images::ComputeGradients<gradsmith::cuda::math, config>(        \
-        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels); \
+#define GRADSMITH_FIRST_LAYERS(name, math, config)                                         \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::first_layers::kThreads, 1) \
+      gradsmith_first_layers_##config##_##name(                                            \
+          const __grid_constant__ gradsmith::conv::first_layers::Arguments arguments,      \
+          const gradsmith::cuda::math::T* x, const gradsmith::cuda::math::T* filter,       \
+          const gradsmith::cuda::math::T* y, gradsmith::cuda::math::T* x_gradient,         \
+          bool accumulate, float* partial, float* partial_channels) {                      \
+    gradsmith::conv::first_layers::ComputeGradients<gradsmith::cuda::math, config>(        \
+        arguments, x, filter, y, x_gradient, accumulate, partial, partial_channels);       \
   }
-#define GRADSMITH_IMAGES_FORMS(name, math) \
-  GRADSMITH_IMAGES(name, math, 0)          \
-  GRADSMITH_IMAGES(name, math, 1)          \
-  GRADSMITH_IMAGES(name, math, 2)          \
-  GRADSMITH_IMAGES(name, math, 3)          \
-  GRADSMITH_IMAGES(name, math, 4)          \
-  GRADSMITH_IMAGES(name, math, 5)
+#define GRADSMITH_FIRST_LAYERS_FORMS(name, math) \
+  GRADSMITH_FIRST_LAYERS(name, math, 0)          \
+  GRADSMITH_FIRST_LAYERS(name, math, 1)          \
+  GRADSMITH_FIRST_LAYERS(name, math, 2)          \
+  GRADSMITH_FIRST_LAYERS(name, math, 3)          \
+  GRADSMITH_FIRST_LAYERS(name, math, 4)          \
+  GRADSMITH_FIRST_LAYERS(name, math, 5)
 // NOLINTEND(bugprone-macro-parentheses)
 
-GRADSMITH_IMAGES_FORMS(f16, Half)
-GRADSMITH_IMAGES_FORMS(bf16, Bfloat16)
+GRADSMITH_FIRST_LAYERS_FORMS(f16, Half)
+GRADSMITH_FIRST_LAYERS_FORMS(bf16, Bfloat16)

@@ -1,12 +1,12 @@
-#ifndef GRADSMITH_CONV_CUDA_IMAGES_H_
-#define GRADSMITH_CONV_CUDA_IMAGES_H_
+#ifndef GRADSMITH_CONV_CUDA_FIRST_LAYERS_H_
+#define GRADSMITH_CONV_CUDA_FIRST_LAYERS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
-#include "conv/cuda/images_arguments.h"
+#include "conv/cuda/first_layers_arguments.h"
 #include "conv/task.h"
 #include "core/plan.h"
 #include "gradsmith/status.h"
@@ -22,14 +22,14 @@
 namespace gradsmith::conv {
 
 /// The candidate for a call's gradients together, and for the filter's gradient.
-inline constexpr const char* kImages = "own/images";
+inline constexpr const char* kFirstLayers = "own/first-layers";
 
 /// Elements of dY from which it comes before others, which take copies with more channels.
-inline constexpr std::int64_t kEnoughForImages = 1 << 20;
+inline constexpr std::int64_t kEnoughForFirstLayers = 1 << 20;
 
-/// Images is how such gradients are launched.
-struct Images {
-  images::Arguments arguments{};
+/// FirstLayers is how such gradients are launched.
+struct FirstLayers {
+  first_layers::Arguments arguments{};
   int config = 0;
   std::int64_t blocks = 0;
   /// The tiles of channels of y, where the filter's gradient is alone.
@@ -39,23 +39,27 @@ struct Images {
   [[nodiscard]] std::size_t workspace() const;
 };
 
-/// PlanImages returns nothing where the kernels do not take a problem: `data` is its backward data,
-/// `filter` its backward filter.
-std::optional<Images> PlanImages(int compute_capability, const Task& data, const Task& filter);
+/// PlanFirstLayers returns nothing where the kernels do not take a problem: `data` is its backward
+/// data, `filter` its backward filter.
+std::optional<FirstLayers>
+PlanFirstLayers(int compute_capability, const Task& data, const Task& filter);
 
-/// MakeImagesPlan returns a plan for both tasks. Its operands are those of a call (call.h); it
+/// MakeFirstLayersPlan returns a plan for both tasks. Its operands are those of a call (call.h); it
 /// leaves partial sums of dY.
-Result<std::unique_ptr<internal::Plan>>
-MakeImagesPlan(int device, const Task& data, const Task& filter, const Images& images);
+Result<std::unique_ptr<internal::Plan>> MakeFirstLayersPlan(
+    int device,
+    const Task& data,
+    const Task& filter,
+    const FirstLayers& first_layers);
 
-/// PlanImagesFilter returns nothing where the kernels do not take a problem whose task is its
+/// PlanFirstLayersFilter returns nothing where the kernels do not take a problem whose task is its
 /// backward filter.
-std::optional<Images> PlanImagesFilter(int compute_capability, const Task& task);
+std::optional<FirstLayers> PlanFirstLayersFilter(int compute_capability, const Task& task);
 
-/// MakeImagesFilterPlan returns a plan for it. It leaves partial sums of dY.
+/// MakeFirstLayersFilterPlan returns a plan for it. It leaves partial sums of dY.
 Result<std::unique_ptr<internal::Plan>>
-MakeImagesFilterPlan(int device, const Task& task, const Images& images);
+MakeFirstLayersFilterPlan(int device, const Task& task, const FirstLayers& first_layers);
 
 }  // namespace gradsmith::conv
 
-#endif  // GRADSMITH_CONV_CUDA_IMAGES_H_
+#endif  // GRADSMITH_CONV_CUDA_FIRST_LAYERS_H_

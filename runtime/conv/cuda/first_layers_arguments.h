@@ -1,13 +1,13 @@
-#ifndef GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
-#define GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
+#ifndef GRADSMITH_CONV_CUDA_FIRST_LAYERS_ARGUMENTS_H_
+#define GRADSMITH_CONV_CUDA_FIRST_LAYERS_ARGUMENTS_H_
 
 #include <cstdint>
 
 #include "cuda/divisor.h"
 
-/// What conv/cuda/images.cc passes to the kernels of conv/cuda/kernels/conv_images.cu and
-/// conv_images_filter.cu, by value. All compile this file: plain C++17.
-namespace gradsmith::conv::images {
+/// What conv/cuda/first_layers.cc passes to the kernels of conv/cuda/kernels/conv_first_layers.cu
+/// and conv_first_layers_filter.cu, by value. All compile this file: plain C++17.
+namespace gradsmith::conv::first_layers {
 
 constexpr int kChunkBytes = 16;
 constexpr int kElementBytes = 2;
@@ -144,6 +144,6 @@ struct Arguments {
   int turns;
 };
 
-}  // namespace gradsmith::conv::images
+}  // namespace gradsmith::conv::first_layers
 
-#endif  // GRADSMITH_CONV_CUDA_IMAGES_ARGUMENTS_H_
+#endif  // GRADSMITH_CONV_CUDA_FIRST_LAYERS_ARGUMENTS_H_

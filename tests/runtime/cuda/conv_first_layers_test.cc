@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "conv/cuda/images.h"
+#include "conv/cuda/first_layers.h"
 #include "conv/cuda/one_pass.h"
 #include "conv/cuda/sharing_plan.h"
 #include "core/decision_cache.h"
@@ -40,15 +40,15 @@ struct Layer {
 };
 
 /// PlanOf returns the plan of a layer in NHWC.
-std::optional<Images> PlanOf(const Layer& layer, int compute_capability = 90) {
-  return PlanImages(
+std::optional<FirstLayers> PlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanFirstLayers(
       compute_capability, TaskOf(Primitive::kBackwardData, layer),
       TaskOf(Primitive::kBackwardFilter, layer));
 }
 
 /// An image for each of 128 blocks, whose rows fill seven tiles.
-TEST(Images, SharesTheFirstLayerOfResNet) {
-  const std::optional<Images> plan = PlanOf({});
+TEST(FirstLayers, SharesTheFirstLayerOfResNet) {
+  const std::optional<FirstLayers> plan = PlanOf({});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->blocks, 128);
   EXPECT_EQ(plan->arguments.strip, 112);
@@ -57,7 +57,7 @@ TEST(Images, SharesTheFirstLayerOfResNet) {
 }
 
 /// A pair of pixels meets positions before and behind its own, as far as taps and pads reach.
-TEST(Images, KnowsWhatPixelsMeet) {
+TEST(FirstLayers, KnowsWhatPixelsMeet) {
   struct Reach {
     std::int64_t taps;
     std::int64_t pad;
@@ -67,53 +67,53 @@ TEST(Images, KnowsWhatPixelsMeet) {
   for (const Reach reach :
        {Reach{7, 3, -1, 4}, Reach{5, 0, -2, 3}, Reach{5, 2, -1, 3}, Reach{4, 1, -1, 3},
         Reach{3, 1, 0, 2}, Reach{3, 0, -1, 2}, Reach{2, 0, 0, 2}, Reach{2, 1, 0, 2}}) {
-    const std::optional<Images> plan = PlanOf({.taps = reach.taps, .pad = reach.pad});
+    const std::optional<FirstLayers> plan = PlanOf({.taps = reach.taps, .pad = reach.pad});
     ASSERT_TRUE(plan) << reach.taps << ", " << reach.pad;
     EXPECT_EQ(plan->arguments.begin[0], reach.begin) << reach.taps << ", " << reach.pad;
     EXPECT_EQ(plan->arguments.begin[1], reach.begin);
-    EXPECT_EQ(images::kConfigAt[plan->config].window, reach.window);
-    EXPECT_EQ(images::kConfigAt[plan->config].channels, 64);
+    EXPECT_EQ(first_layers::kConfigAt[plan->config].window, reach.window);
+    EXPECT_EQ(first_layers::kConfigAt[plan->config].channels, 64);
   }
 }
 
 /// So that blocks end soonest: few images are cut into segments of rows, wide ones into strips.
-TEST(Images, CutsImagesWhereThereAreFew) {
-  const std::optional<Images> one = PlanOf({.batch = 1});
+TEST(FirstLayers, CutsImagesWhereThereAreFew) {
+  const std::optional<FirstLayers> one = PlanOf({.batch = 1});
   ASSERT_TRUE(one);
-  EXPECT_EQ(one->arguments.segment, images::kRows);
+  EXPECT_EQ(one->arguments.segment, first_layers::kRows);
   EXPECT_EQ(one->blocks, 28);
-  const std::optional<Images> wide = PlanOf({.batch = 2, .x = {8, 500}});
+  const std::optional<FirstLayers> wide = PlanOf({.batch = 2, .x = {8, 500}});
   ASSERT_TRUE(wide);
   EXPECT_EQ(wide->arguments.strip, 96);
   EXPECT_EQ(wide->arguments.works, 6);
-  const std::optional<Images> many = PlanOf({.batch = 1000});
+  const std::optional<FirstLayers> many = PlanOf({.batch = 1000});
   ASSERT_TRUE(many);
   EXPECT_EQ(many->blocks, 132);
   // Of three taps two warps have each row, and take turns.
   EXPECT_EQ(PlanOf({.taps = 3, .pad = 1})->arguments.turns, 2);
 }
 
-TEST(Images, HasRoomForItsForms) {
+TEST(FirstLayers, HasRoomForItsForms) {
   constexpr int kSharedOfHopper = 227 << 10;
-  for (const images::KernelConfig& config : images::kConfigAt) {
-    EXPECT_LE(images::SharedBytes(config), kSharedOfHopper);
+  for (const first_layers::KernelConfig& config : first_layers::kConfigAt) {
+    EXPECT_LE(first_layers::SharedBytes(config), kSharedOfHopper);
   }
-  EXPECT_EQ(images::kConfigAt[PlanOf({.y_channels = 32})->config].channels, 32);
-  EXPECT_EQ(images::kConfigAt[PlanOf({.y_channels = 40})->config].channels, 64);
+  EXPECT_EQ(first_layers::kConfigAt[PlanOf({.y_channels = 32})->config].channels, 32);
+  EXPECT_EQ(first_layers::kConfigAt[PlanOf({.y_channels = 40})->config].channels, 64);
 }
 
 /// From 2^20 elements of dY on it comes first without a search.
-TEST(Images, ComesFirstWhereTensorsAreLarge) {
+TEST(FirstLayers, ComesFirstWhereTensorsAreLarge) {
   for (const std::int64_t batch : {1, 2}) {
     const Layer layer = {.batch = batch};
     const OnePass one_pass = OnePassOf(
         90, TaskOf(Primitive::kBackwardData, layer), TaskOf(Primitive::kBackwardFilter, layer));
-    EXPECT_EQ(one_pass.id, kImages);
+    EXPECT_EQ(one_pass.id, kFirstLayers);
     EXPECT_EQ(one_pass.is_promising, batch == 2);
   }
 }
 
-TEST(Images, LeavesTheRestToOthers) {
+TEST(FirstLayers, LeavesTheRestToOthers) {
   ASSERT_TRUE(PlanOf({}));
   EXPECT_TRUE(PlanOf({.type = DataType::kBFloat16}));
   EXPECT_FALSE(PlanOf({.type = DataType::kFloat}));
@@ -138,23 +138,23 @@ TEST(Images, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.taps = 2, .pad = 3}));
   const Task data = TaskOf(Primitive::kBackwardData, Layer());
   const Task filter = TaskOf(Primitive::kBackwardFilter, Layer());
-  EXPECT_FALSE(PlanImages(90, filter, data));
+  EXPECT_FALSE(PlanFirstLayers(90, filter, data));
   Task first = data;
   first.problem.x_strides = ContiguousStrides(DimsOf(data.problem, kX));
-  EXPECT_FALSE(PlanImages(90, first, filter));
+  EXPECT_FALSE(PlanFirstLayers(90, first, filter));
   Task misaligned = filter;
   misaligned.alignment.at(kY) = 8;
-  EXPECT_FALSE(PlanImages(90, data, misaligned));
+  EXPECT_FALSE(PlanFirstLayers(90, data, misaligned));
 }
 
 /// The filter's gradient alone.
-std::optional<Images> FilterPlanOf(const Layer& layer, int compute_capability = 90) {
-  return PlanImagesFilter(compute_capability, TaskOf(Primitive::kBackwardFilter, layer));
+std::optional<FirstLayers> FilterPlanOf(const Layer& layer, int compute_capability = 90) {
+  return PlanFirstLayersFilter(compute_capability, TaskOf(Primitive::kBackwardFilter, layer));
 }
 
 /// Half an image for each of two blocks of 128 multiprocessors.
-TEST(ImagesFilter, SharesTheFirstLayerOfResNet) {
-  const std::optional<Images> plan = FilterPlanOf({});
+TEST(FirstLayersFilter, SharesTheFirstLayerOfResNet) {
+  const std::optional<FirstLayers> plan = FilterPlanOf({});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->blocks, 256);
   EXPECT_EQ(plan->tiles, 1);
@@ -166,8 +166,9 @@ TEST(ImagesFilter, SharesTheFirstLayerOfResNet) {
 }
 
 /// Positions are those of y, whatever x has beside them.
-TEST(ImagesFilter, GoesThroughY) {
-  const std::optional<Images> plan = FilterPlanOf({.batch = 1, .x = {20, 64}, .taps = 5, .pad = 0});
+TEST(FirstLayersFilter, GoesThroughY) {
+  const std::optional<FirstLayers> plan =
+      FilterPlanOf({.batch = 1, .x = {20, 64}, .taps = 5, .pad = 0});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->arguments.positions[0], 8);
   EXPECT_EQ(plan->arguments.positions[1], 30);
@@ -176,8 +177,8 @@ TEST(ImagesFilter, GoesThroughY) {
 }
 
 /// More channels than a block has are for others, which are as many fewer for each.
-TEST(ImagesFilter, CutsChannelsIntoTiles) {
-  const std::optional<Images> plan =
+TEST(FirstLayersFilter, CutsChannelsIntoTiles) {
+  const std::optional<FirstLayers> plan =
       FilterPlanOf({.batch = 1000, .y_channels = 136, .taps = 4, .pad = 1});
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->tiles, 3);
@@ -186,23 +187,23 @@ TEST(ImagesFilter, CutsChannelsIntoTiles) {
 }
 
 /// The multiprocessors are those of Hopper.
-TEST(ImagesFilter, HasRoomForItsForms) {
+TEST(FirstLayersFilter, HasRoomForItsForms) {
   constexpr int kSharedOfMultiprocessor = 228 << 10;
   constexpr int kSharedOfEachBlock = 1 << 10;
   constexpr int kThreadsOfMultiprocessor = 2048;
-  for (const images::FilterKernelConfig& config : images::kFilterConfigAt) {
+  for (const first_layers::FilterKernelConfig& config : first_layers::kFilterConfigAt) {
     EXPECT_LE(
-        config.blocks * (images::SharedBytes(config) + kSharedOfEachBlock),
+        config.blocks * (first_layers::SharedBytes(config) + kSharedOfEachBlock),
         kSharedOfMultiprocessor);
-    EXPECT_LE(config.blocks * images::kFilterThreads, kThreadsOfMultiprocessor);
+    EXPECT_LE(config.blocks * first_layers::kFilterThreads, kThreadsOfMultiprocessor);
   }
   for (const std::int64_t channels : {8, 32, 40, 64, 72}) {
-    for (std::int64_t taps = images::kLeastTaps; taps <= images::kMostTaps; ++taps) {
+    for (std::int64_t taps = first_layers::kLeastTaps; taps <= first_layers::kMostTaps; ++taps) {
       for (const std::int64_t step : {1, 2}) {
-        const std::optional<Images> plan = FilterPlanOf(
+        const std::optional<FirstLayers> plan = FilterPlanOf(
             {.batch = 16, .y_channels = channels, .taps = taps, .pad = taps / 2, .step = step});
         ASSERT_TRUE(plan) << channels << ", " << taps << ", " << step;
-        const images::FilterKernelConfig config = images::kFilterConfigAt[plan->config];
+        const first_layers::FilterKernelConfig config = first_layers::kFilterConfigAt[plan->config];
         EXPECT_EQ(config.step, step);
         EXPECT_EQ(config.channels, channels <= 32 ? 32 : 64);
         EXPECT_EQ(config.pairs, taps <= 4 ? 2 : 4);
@@ -212,7 +213,7 @@ TEST(ImagesFilter, HasRoomForItsForms) {
   }
 }
 
-TEST(ImagesFilter, LeavesTheRestToOthers) {
+TEST(FirstLayersFilter, LeavesTheRestToOthers) {
   ASSERT_TRUE(FilterPlanOf({}));
   EXPECT_TRUE(FilterPlanOf({.type = DataType::kBFloat16}));
   EXPECT_FALSE(FilterPlanOf({.type = DataType::kFloat}));
@@ -229,7 +230,7 @@ TEST(ImagesFilter, LeavesTheRestToOthers) {
   EXPECT_FALSE(FilterPlanOf({.step = 3}));
   Task uneven = TaskOf(Primitive::kBackwardFilter, Layer());
   uneven.problem.axes[0] = LayerAxis(112, 7, 1, 1, 3);
-  EXPECT_FALSE(PlanImagesFilter(90, uneven));
+  EXPECT_FALSE(PlanFirstLayersFilter(90, uneven));
   EXPECT_FALSE(FilterPlanOf({.taps = 3, .pad = 2, .dilation = 2}));
   EXPECT_FALSE(FilterPlanOf({.taps = 8}));
   EXPECT_FALSE(FilterPlanOf({.taps = 1, .pad = 0}));
@@ -242,14 +243,14 @@ TEST(ImagesFilter, LeavesTheRestToOthers) {
   EXPECT_TRUE(FilterPlanOf(wide));
   wide.y_channels += 8;
   EXPECT_FALSE(FilterPlanOf(wide));
-  EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kBackwardData, Layer())));
-  EXPECT_FALSE(PlanImagesFilter(90, TaskOf(Primitive::kForward, Layer())));
+  EXPECT_FALSE(PlanFirstLayersFilter(90, TaskOf(Primitive::kBackwardData, Layer())));
+  EXPECT_FALSE(PlanFirstLayersFilter(90, TaskOf(Primitive::kForward, Layer())));
   Task first = TaskOf(Primitive::kBackwardFilter, Layer());
   first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
-  EXPECT_FALSE(PlanImagesFilter(90, first));
+  EXPECT_FALSE(PlanFirstLayersFilter(90, first));
   Task misaligned = TaskOf(Primitive::kBackwardFilter, Layer());
   misaligned.alignment.at(kX) = 8;
-  EXPECT_FALSE(PlanImagesFilter(90, misaligned));
+  EXPECT_FALSE(PlanFirstLayersFilter(90, misaligned));
 }
 
 }  // namespace
@@ -331,7 +332,7 @@ std::vector<ConvShape> ShapesOfManySteps() {
   };
 }
 
-std::optional<conv::Images> PlanOf(const ConvShape& shape) {
+std::optional<conv::FirstLayers> PlanOf(const ConvShape& shape) {
   std::vector<conv::Axis> axes;
   for (int i = 0; i < 2; ++i) {
     axes.push_back(
@@ -343,59 +344,59 @@ std::optional<conv::Images> PlanOf(const ConvShape& shape) {
          .pad_begin = shape.pads[i],
          .pad_end = shape.pads[2 + i]});
   }
-  return conv::PlanImagesFilter(
+  return conv::PlanFirstLayersFilter(
       90, conv::NhwcTask(
               conv::Primitive::kBackwardFilter, DataType::kMLFloat16, shape.x[0],
               {shape.x[1], shape.w[0], 1}, axes));
 }
 
-TEST(ImagesFilter, HasMoreWorksThanBlocksWhereThatIsTested) {
+TEST(FirstLayersFilter, HasMoreWorksThanBlocksWhereThatIsTested) {
   std::set<int> configs;
   bool have_turns = false;
   bool have_tiles = false;
   bool have_strips = false;
   for (const ConvShape& shape : ShapesOfManyWorks()) {
     SCOPED_TRACE(shape.name);
-    const std::optional<conv::Images> plan = PlanOf(shape);
+    const std::optional<conv::FirstLayers> plan = PlanOf(shape);
     ASSERT_TRUE(plan);
     EXPECT_GT(plan->arguments.works, plan->blocks);
-    EXPECT_GT(plan->arguments.segment, conv::images::kFilterRows);
+    EXPECT_GT(plan->arguments.segment, conv::first_layers::kFilterRows);
     configs.insert(plan->config);
     have_turns = have_turns || plan->arguments.turns > 1;
     have_tiles = have_tiles || plan->tiles > 1;
     have_strips = have_strips || plan->arguments.strip < plan->arguments.positions[1];
   }
-  EXPECT_EQ(configs.size(), conv::images::kFilterConfigs);
+  EXPECT_EQ(configs.size(), conv::first_layers::kFilterConfigs);
   EXPECT_TRUE(have_turns && have_tiles && have_strips);
   for (const ConvShape& shape : ShapesOfManySteps()) {
     SCOPED_TRACE(shape.name);
-    const std::optional<conv::Images> plan = PlanOf(shape);
+    const std::optional<conv::FirstLayers> plan = PlanOf(shape);
     ASSERT_TRUE(plan);
     EXPECT_GT(plan->arguments.works, plan->blocks);
-    EXPECT_EQ(plan->arguments.segment, conv::images::kFilterRows);
+    EXPECT_EQ(plan->arguments.segment, conv::first_layers::kFilterRows);
   }
 }
 
-class CudaConvImagesFilter : public CudaTest {};
+class CudaConvFirstLayersFilter : public CudaTest {};
 
 /// Sums of integers are exact in float, whatever their order. Twice, since what a run leaves behind
 /// must not matter.
-TEST_F(CudaConvImagesFilter, IsARoundedExactSum) {
-  Random random("images filter");
+TEST_F(CudaConvFirstLayersFilter, IsARoundedExactSum) {
+  Random random("first layers filter");
   const Context context(OnGpu());
   for (const ConvShape& shape : FilterShapes()) {
     for (const DataType type : kTypes) {
       const PrimitiveCall call =
           MakeCall(ConvPrimitive::kBackwardFilter, shape, type, Layout::kChannelsLast, random);
       SCOPED_TRACE(call.op.Describe());
-      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kImages, random));
+      ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kFirstLayers, random));
     }
   }
 }
 
 /// What a work leaves in shared memory is not taken for the next one's.
-TEST_F(CudaConvImagesFilter, BlocksGoFromWorkToWork) {
-  Random random("images filter of many works");
+TEST_F(CudaConvFirstLayersFilter, BlocksGoFromWorkToWork) {
+  Random random("first layers filter of many works");
   const Context context(OnGpu());
   std::vector<ConvShape> shapes = ShapesOfManyWorks();
   std::ranges::move(ShapesOfManySteps(), std::back_inserter(shapes));
@@ -403,37 +404,37 @@ TEST_F(CudaConvImagesFilter, BlocksGoFromWorkToWork) {
     const PrimitiveCall call = MakeCall(
         ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
     SCOPED_TRACE(call.op.Describe());
-    ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kImages, random));
+    ASSERT_NO_FATAL_FAILURE(RunOnIntegers(call, context, conv::kFirstLayers, random));
   }
 }
 
-TEST_F(CudaConvImagesFilter, ComputesTheGradientOfNumbers) {
-  Random random("images filter of numbers");
+TEST_F(CudaConvFirstLayersFilter, ComputesTheGradientOfNumbers) {
+  Random random("first layers filter of numbers");
   const Context context(OnGpu());
   for (const DataType type : kTypes) {
     const PrimitiveCall call = MakeCall(
         ConvPrimitive::kBackwardFilter, ByTwo("numbers", {3, 3, 37, 52}, 72, {7, 7}, {3, 3, 3, 3}),
         type, Layout::kChannelsLast, random);
     SCOPED_TRACE(call.op.Describe());
-    ASSERT_NO_FATAL_FAILURE(RunAndCompare(call, context, conv::kImages));
+    ASSERT_NO_FATAL_FAILURE(RunAndCompare(call, context, conv::kFirstLayers));
   }
 }
 
-TEST_F(CudaConvImagesFilter, AddsToWhatIsThere) {
-  Random random("images filter accumulate");
+TEST_F(CudaConvFirstLayersFilter, AddsToWhatIsThere) {
+  Random random("first layers filter accumulate");
   const Context context(OnGpu());
   for (const DataType type : kTypes) {
     const PrimitiveCall call = MakeCall(
         ConvPrimitive::kBackwardFilter, ByTwo("adds", {2, 3, 13, 22}, 136, {5, 5}, {2, 2, 2, 2}),
         type, Layout::kChannelsLast, random);
     SCOPED_TRACE(call.op.Describe());
-    ASSERT_NO_FATAL_FAILURE(RunAddingIntegers(call, context, conv::kImages, 1, random));
+    ASSERT_NO_FATAL_FAILURE(RunAddingIntegers(call, context, conv::kFirstLayers, 1, random));
   }
 }
 
 /// Listed once; before all others, and as the choice where nothing is timed, where it pays.
-TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
-  Random random("images filter listed");
+TEST_F(CudaConvFirstLayersFilter, ComesFirstWhereItPays) {
+  Random random("first layers filter listed");
   const Context context(OnGpu());
   const auto expect_listed = [&](const ConvShape& shape, bool comes_first) {
     const PrimitiveCall call = MakeCall(
@@ -444,19 +445,19 @@ TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
     const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
     ASSERT_TRUE(list.ok()) << list.status().message();
     const auto is_it = [](const ConvAlgorithm& algorithm) {
-      return algorithm.name.find(conv::kImages) != std::string::npos;
+      return algorithm.name.find(conv::kFirstLayers) != std::string::npos;
     };
     ASSERT_EQ(std::ranges::count_if(*list, is_it), 1);
     const ConvAlgorithm& listed = *std::ranges::find_if(*list, is_it);
-    EXPECT_EQ(listed.name, conv::kImages);
+    EXPECT_EQ(listed.name, conv::kFirstLayers);
     EXPECT_TRUE(listed.deterministic);
     EXPECT_FALSE(listed.tf32);
-    EXPECT_EQ(list->front().name == conv::kImages, comes_first);
+    EXPECT_EQ(list->front().name == conv::kFirstLayers, comes_first);
     if (comes_first) {
       const Result<ConvAlgorithm> best =
           algorithms->Best(SearchMode::kHeuristic, WorkspaceLimit::None());
       ASSERT_TRUE(best.ok()) << best.status().message();
-      EXPECT_EQ(best->name, conv::kImages);
+      EXPECT_EQ(best->name, conv::kFirstLayers);
     }
   };
   expect_listed(ByTwo("large", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), true);
@@ -467,29 +468,29 @@ TEST_F(CudaConvImagesFilter, ComesFirstWhereItPays) {
 }
 
 /// A row of them from each block, whatever the tiles of channels.
-TEST_F(CudaConvImagesFilter, LeavesPartialSumsOfDy) {
+TEST_F(CudaConvFirstLayersFilter, LeavesPartialSumsOfDy) {
   for (const std::int64_t channels : {64, 136}) {
     const conv::Task task =
         TaskOf(conv::Primitive::kBackwardFilter, conv::Layer{.y_channels = channels});
-    const std::optional<conv::Images> images = conv::PlanImagesFilter(90, task);
-    ASSERT_TRUE(images);
+    const std::optional<conv::FirstLayers> first_layers = conv::PlanFirstLayersFilter(90, task);
+    ASSERT_TRUE(first_layers);
     const Result<std::unique_ptr<internal::Plan>> plan =
-        conv::MakeImagesFilterPlan(0, task, *images);
+        conv::MakeFirstLayersFilterPlan(0, task, *first_layers);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     const auto& sharing = dynamic_cast<const conv::SharingPlan&>(**plan);
-    EXPECT_EQ(sharing.PartialSumRows(conv::kY), images->blocks);
+    EXPECT_EQ(sharing.PartialSumRows(conv::kY), first_layers->blocks);
     EXPECT_EQ(sharing.PartialSumRows(conv::kX), 0);
     EXPECT_TRUE(sharing.AddsUpSums());
   }
 }
 
-/// Remembers own/images for every filter's gradient that something is remembered for.
-void ChooseImages() {
+/// Remembers own/first-layers for every filter's gradient that something is remembered for.
+void ChooseFirstLayers() {
   using internal::DecisionCache, internal::StoredDecision;
   std::vector<StoredDecision> filters;
   for (StoredDecision stored : DecisionCache::Named(std::nullopt).Entries()) {
     if (stored.problem.starts_with("backward-filter")) {
-      stored.decision.id = conv::kImages;
+      stored.decision.id = conv::kFirstLayers;
       filters.push_back(stored);
     }
   }
@@ -499,8 +500,8 @@ void ChooseImages() {
 
 /// The bias gradient comes from the sums that the filter's gradient leaves: what training asks of a
 /// network's first layer, and the same of channels in tiles.
-TEST_F(CudaConvImagesFilter, SumsChannelsInPassing) {
-  Random random("images filter bias");
+TEST_F(CudaConvFirstLayersFilter, SumsChannelsInPassing) {
+  Random random("first layers filter bias");
   const Context context(OnGpu());
   for (const DataType type : kTypes) {
     ASSERT_TRUE(ClearCache().ok());
@@ -509,15 +510,15 @@ TEST_F(CudaConvImagesFilter, SumsChannelsInPassing) {
         random);
     call.outputs[0] = nullptr;
     ASSERT_TRUE(call.Run(context).ok());
-    ASSERT_NO_FATAL_FAILURE(ChooseImages());
-    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kImages, 2));
+    ASSERT_NO_FATAL_FAILURE(ChooseFirstLayers());
+    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kFirstLayers, 2));
   }
   for (const DataType type : kTypes) {
     OpCall call = MakeConvGrad(
         ByTwo("first layer", {8, 3, 96, 96}, 64, {3, 3}, {1, 1, 1, 1}), type, Layout::kChannelsLast,
         random);
     call.outputs[0] = nullptr;
-    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kImages, 2));
+    ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kFirstLayers, 2));
   }
 }
 
