@@ -138,7 +138,8 @@ TEST(FirstLayers, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.taps = 2, .pad = 3}));
   const Task data = TaskOf(Primitive::kBackwardData, Layer());
   const Task filter = TaskOf(Primitive::kBackwardFilter, Layer());
-  EXPECT_FALSE(PlanFirstLayers(90, filter, data));
+  EXPECT_FALSE(PlanFirstLayers(90, filter, filter));
+  EXPECT_FALSE(PlanFirstLayers(90, data, data));
   Task first = data;
   first.problem.x_strides = ContiguousStrides(DimsOf(data.problem, kX));
   EXPECT_FALSE(PlanFirstLayers(90, first, filter));
