@@ -185,8 +185,8 @@ struct LpNormalizationFormulaOf : RowsFunctor {
   template <typename A>
   GRADSMITH_FUNCTOR static void
   Map(const RowValues<A>& row, const A* in, const A* /*columns*/, A* out) {
-    // Y = div0(X, norm)
-    out[0] = Math::Div0(in[0], row.results[0]);
+    // Y = where(norm == 0, 0, X / norm)
+    out[0] = row.results[0] == A{0} ? A{0} : Math::Quotient(in[0], row.results[0]);
   }
 };
 using LpNormalizationFormula = LpNormalizationFormulaOf<::gradsmith::formula::Precise>;

@@ -2118,7 +2118,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2413,7 +2413,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2733,7 +2733,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3028,7 +3028,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3336,7 +3336,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3646,7 +3646,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3956,7 +3956,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -4255,7 +4255,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -4626,7 +4626,7 @@ Status RunCuda(
       // dY
       inputs[0],
   };
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), read, outputs);
+  return internal::RunMapWithSumsOnCuda(context, kOperator, Scalars(attributes), read, outputs);
 }
 
 template <typename T_>
@@ -5032,7 +5032,7 @@ Status RunCuda(
       // condition
       inputs[1],
   };
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), read, outputs);
+  return internal::RunMapWithSumsOnCuda(context, kOperator, Scalars(attributes), read, outputs);
 }
 
 template <typename T_>
@@ -5766,7 +5766,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>

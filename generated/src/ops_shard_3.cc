@@ -718,7 +718,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1028,7 +1028,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1323,7 +1323,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1618,7 +1618,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1915,7 +1915,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2210,7 +2210,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2550,7 +2550,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2915,7 +2915,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+  return internal::RunMapWithSumsOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3712,8 +3712,7 @@ Status RunCuda(
       // Y
       dims.Spread(internal::Unconst(inputs[2]), {0, 2}, ~0U),
   };
-  return internal::RunMapOnCuda(
-      context, kOperator, false, Scalars(attributes, dims), spread, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes, dims), spread, outputs);
 }
 
 template <typename T_>

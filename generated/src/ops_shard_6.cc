@@ -749,7 +749,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1048,7 +1048,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1343,7 +1343,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1664,7 +1664,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -1963,7 +1963,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2269,7 +2269,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -2642,7 +2642,7 @@ Status RunCuda(
       // dY
       inputs[0],
   };
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), read, outputs);
+  return internal::RunMapWithSumsOnCuda(context, kOperator, Scalars(attributes), read, outputs);
 }
 
 template <typename T_>
@@ -2990,7 +2990,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3355,7 +3355,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, true, Scalars(attributes), inputs, outputs);
+  return internal::RunMapWithSumsOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -3729,7 +3729,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -4055,7 +4055,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -4387,7 +4387,7 @@ Status RunCuda(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  return internal::RunMapOnCuda(context, kOperator, false, Scalars(attributes), inputs, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes), inputs, outputs);
 }
 
 template <typename T_>
@@ -6794,8 +6794,7 @@ Status RunCuda(
       // dY
       dims.Spread(internal::Unconst(inputs[0]), {0, 2}, ~0U),
   };
-  return internal::RunMapOnCuda(
-      context, kOperator, false, Scalars(attributes, dims), spread, outputs);
+  return internal::RunMapOnCuda(context, kOperator, Scalars(attributes, dims), spread, outputs);
 }
 
 template <typename T_>

@@ -5142,10 +5142,14 @@ const reference::FormulaNode kNodes[] = {
     {.operation = "divide", .arguments = {19, 9}},
     // 21
     {.operation = "where", .arguments = {14, 13, 20}},
+    // 22
+    {.operation = "divide", .arguments = {3, 9}},
+    // 23
+    {.operation = "where", .arguments = {14, 13, 22}},
 };
 const std::size_t kDomain[] = {
-    // div0
-    10,
+    // where
+    23,
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,

@@ -2791,7 +2791,13 @@ const reference::FormulaNode kNodes[] = {
     // 9
     {.operation = "where", .arguments = {2, 7, 8}},
     // 10
-    {.operation = "div0", .arguments = {3, 9}},
+    {.operation = "number", .number = 0.0},
+    // 11
+    {.operation = "equal", .arguments = {9, 10}},
+    // 12
+    {.operation = "divide", .arguments = {3, 9}},
+    // 13
+    {.operation = "where", .arguments = {11, 10, 12}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -2816,7 +2822,7 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "Y", .node = 10},
+            {.name = "Y", .node = 13},
         },
 });
 

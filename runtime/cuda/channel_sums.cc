@@ -10,6 +10,7 @@
 
 #include "core/tiles.h"
 #include "cuda/alignment.h"
+#include "cuda/kernel_images.h"
 #include "cuda/pair_dims.h"
 #include "cuda/tensor_kernels.h"
 #include "cuda/tensor_ops.h"
@@ -261,18 +262,18 @@ Status LaunchFirstStage(
     case SumStage::kColumns:
       plan->columns.aligned = aligned;
       return LaunchFound(
-          FindOfType(&columns_kernels, "sum_columns_", from.type), shape, stream, from.data, target,
-          plan->columns);
+          FindOfType(kImage_sum_channels, &columns_kernels, "sum_columns_", from.type), shape,
+          stream, from.data, target, plan->columns);
     case SumStage::kRows:
       plan->rows.aligned = aligned;
       return LaunchFound(
-          FindOfType(&rows_kernels, "sum_rows_", from.type), shape, stream, from.data, target,
-          plan->rows);
+          FindOfType(kImage_sum_channels, &rows_kernels, "sum_rows_", from.type), shape, stream,
+          from.data, target, plan->rows);
     case SumStage::kAny:
       shape.shared_bytes = 0;
       return LaunchFound(
-          FindOfType(&any_kernels, "sum_any_", from.type), shape, stream, from.data, target,
-          plan->any);
+          FindOfType(kImage_sum_channels, &any_kernels, "sum_any_", from.type), shape, stream,
+          from.data, target, plan->any);
   }
   return {};
 }
@@ -315,7 +316,8 @@ Status LaunchFinish(
   static KernelsOfTypes kernels;
   const LaunchShape shape = ShapeOfFinish(sums, &task);
   return LaunchFound(
-      FindOfType(&kernels, "sum_finish_", type), shape, stream, partial, tail, sums.data, task);
+      FindOfType(kImage_sum_channels, &kernels, "sum_finish_", type), shape, stream, partial, tail,
+      sums.data, task);
 }
 
 }  // namespace
@@ -383,8 +385,9 @@ Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums&
   // Numbers of threads are powers of two: of more than one of them needs, some find no row.
   both.threads = std::max(shapes[0].threads, shapes[1].threads);
   return LaunchFound(
-      FindOfType(&kernels, "sum_finish_two_", first.sums.type), both, stream, first.partial,
-      first.sums.data, tasks[0], first_blocks, second.partial, second.sums.data, tasks[1]);
+      FindOfType(kImage_sum_channels, &kernels, "sum_finish_two_", first.sums.type), both, stream,
+      first.partial, first.sums.data, tasks[0], first_blocks, second.partial, second.sums.data,
+      tasks[1]);
 }
 
 }  // namespace gradsmith::cuda

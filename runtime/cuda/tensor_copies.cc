@@ -10,6 +10,7 @@
 #include "core/tiles.h"
 #include "cuda/alignment.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_images.h"
 #include "cuda/pair_dims.h"
 #include "cuda/tensor_kernels.h"
 #include "cuda/tensor_ops.h"
@@ -92,7 +93,7 @@ Status LaunchTranspose(
   const int width = TransposeWidth(task, size, from, to);
   KernelsOfSizes& of_width = kernels.at(std::countr_zero(static_cast<unsigned>(width)));
   const Result<CUkernel> kernel = FindOnce(
-      &of_width[std::countr_zero(size) - 1], "transpose_",
+      kImage_copy, &of_width[std::countr_zero(size) - 1], "transpose_",
       [&] { return std::to_string(size) + "_" + std::to_string(width); });
   return LaunchFound(kernel, ShapeOf(task), stream, from, to, task);
 }
@@ -137,8 +138,8 @@ Status CopySameType(
   const std::size_t unit = Widen(size, addresses, &dims);
   const PairGrid grid = dims.Grid();
   return LaunchFound(
-      FindOfSize(&kernels, "copy_", unit), ElementShape(device, grid.count), stream, from.data,
-      to.data, grid);
+      FindOfSize(kImage_copy, &kernels, "copy_", unit), ElementShape(device, grid.count), stream,
+      from.data, to.data, grid);
 }
 
 }  // namespace
@@ -158,7 +159,7 @@ Status CopyTensor(
   }
   const auto from_type = static_cast<std::size_t>(from.type);
   const auto to_type = static_cast<std::size_t>(to.type);
-  const Result<CUkernel> kernel = FindOnce(&kernels[from_type][to_type], "copy_", [&] {
+  const Result<CUkernel> kernel = FindOnce(kImage_copy, &kernels[from_type][to_type], "copy_", [&] {
     return Suffix(from.type) + "_" + Suffix(to.type);
   });
   const PairGrid grid = dims.Grid();
@@ -176,8 +177,8 @@ Status AddTensor(
   }
   const PairGrid grid = PairUp(to.dims, to.strides, from.strides).Grid();
   return LaunchFound(
-      FindOfType(&kernels, "add_", to.type), ElementShape(device, grid.count), stream, from.data,
-      static_cast<int>(from.type), to.data, grid);
+      FindOfType(kImage_elementwise, &kernels, "add_", to.type), ElementShape(device, grid.count),
+      stream, from.data, static_cast<int>(from.type), to.data, grid);
 }
 
 std::int64_t CopySumRows(const ConstTensorRef& from, const TensorRef& to) {
@@ -194,7 +195,7 @@ Status CopyAndSum(CUstream stream, const ConstTensorRef& from, const TensorRef& 
   const int width = TransposeWidth(*task, SizeOf(from.type), from.data, to.data);
   KernelsOfTypes& of_width = kernels.at(std::countr_zero(static_cast<unsigned>(width)));
   const Result<CUkernel> kernel = FindOnce(
-      &of_width[static_cast<std::size_t>(from.type)], "transpose_and_sum_",
+      kImage_copy, &of_width[static_cast<std::size_t>(from.type)], "transpose_and_sum_",
       [&] { return Suffix(from.type) + "_" + std::to_string(width); });
   return LaunchFound(kernel, ShapeOf(*task), stream, from.data, to.data, *task, partial);
 }

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "core/tiles.h"
-#include "cuda/kernel_images.h"
 #include "cuda/kernels/tensor_ops.h"
 
 namespace gradsmith::cuda {
@@ -18,23 +17,17 @@ static_assert(
     static_cast<int>(DataType::kFloat) == 0 && static_cast<int>(DataType::kDouble) == 1 &&
     static_cast<int>(DataType::kMLFloat16) == 2 && static_cast<int>(DataType::kBFloat16) == 3);
 
-Result<CUkernel> FindTensorKernel(const std::string& name) {
-  return FindKernel(
-      {&kImage_copy, &kImage_elementwise, &kImage_sum_channels, &kImage_compare}, name.c_str());
-}
-
 std::string Suffix(DataType type) {
   return std::string(KernelSuffix(type));
 }
 
-Result<CUkernel> FindOfType(KernelsOfTypes* slots, std::string_view family, DataType type) {
+Result<CUkernel> FindOfType(
+    const KernelImage& image,
+    KernelsOfTypes* slots,
+    std::string_view family,
+    DataType type) {
   return FindOnce(
-      &(*slots)[static_cast<std::size_t>(type)], family, [type] { return Suffix(type); });
-}
-
-Result<CUkernel> FindOfSize(KernelsOfSizes* slots, std::string_view family, std::size_t size) {
-  return FindOnce(
-      &(*slots)[std::countr_zero(size) - 1], family, [size] { return std::to_string(size); });
+      image, &(*slots)[static_cast<std::size_t>(type)], family, [type] { return Suffix(type); });
 }
 
 Result<CUkernel> FindOfSize(
@@ -42,9 +35,9 @@ Result<CUkernel> FindOfSize(
     KernelsOfSizes* slots,
     std::string_view family,
     std::size_t size) {
-  return FindOnce(
-      &(*slots)[std::countr_zero(size) - 1], family, [size] { return std::to_string(size); },
-      [&image](const std::string& name) { return FindKernel({&image}, name.c_str()); });
+  return FindOnce(image, &(*slots)[std::countr_zero(size) - 1], family, [size] {
+    return std::to_string(size);
+  });
 }
 
 LaunchShape ElementShape(const DeviceInfo& device, std::int64_t count) {

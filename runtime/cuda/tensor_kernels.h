@@ -32,22 +32,19 @@ using KernelsOfTypes = std::array<KernelSlot, kFloatingTypeCount>;
 /// KernelsOfSizes are a kernel's slots for elements of 2, 4, 8 and 16 bytes.
 using KernelsOfSizes = std::array<KernelSlot, 4>;
 
-/// FindTensorKernel looks for a kernel over whole tensors by its name.
-Result<CUkernel> FindTensorKernel(const std::string& name);
-
-/// FindOnce returns the kernel gradsmith_<family><suffix>, which it looks for at the first call by
-/// find(name).
-template <typename Suffix, typename Find = Result<CUkernel> (*)(const std::string&)>
+/// FindOnce returns the image's kernel gradsmith_<family><suffix>, which it looks for at the first
+/// call. Who calls it names one image, so that a selection of operators has no other in it.
+template <typename Suffix>
 Result<CUkernel> FindOnce(
+    const KernelImage& image,
     KernelSlot* slot,
     std::string_view family,
-    const Suffix& suffix,
-    const Find& find = &FindTensorKernel) {
+    const Suffix& suffix) {
   if (CUkernel kernel = slot->load(std::memory_order_relaxed); kernel != nullptr) {
     return kernel;
   }
   const std::string name = "gradsmith_" + std::string(family) + suffix();
-  Result<CUkernel> kernel = find(name);
+  Result<CUkernel> kernel = FindKernel({&image}, name.c_str());
   if (kernel.ok()) {
     slot->store(*kernel, std::memory_order_relaxed);
   }
@@ -58,12 +55,10 @@ Result<CUkernel> FindOnce(
 std::string Suffix(DataType type);
 
 /// FindOfType is FindOnce for the kernel of a type.
-Result<CUkernel> FindOfType(KernelsOfTypes* slots, std::string_view family, DataType type);
+Result<CUkernel>
+FindOfType(const KernelImage& image, KernelsOfTypes* slots, std::string_view family, DataType type);
 
 /// FindOfSize is FindOnce for the kernel of elements of so many bytes.
-Result<CUkernel> FindOfSize(KernelsOfSizes* slots, std::string_view family, std::size_t size);
-
-/// This overload looks in another image.
 Result<CUkernel> FindOfSize(
     const KernelImage& image,
     KernelsOfSizes* slots,

@@ -10,6 +10,7 @@
 
 #include "cuda/alignment.h"
 #include "cuda/driver.h"
+#include "cuda/kernel_images.h"
 #include "cuda/pair_dims.h"
 #include "cuda/tensor_kernels.h"
 
@@ -67,7 +68,7 @@ Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const
   const std::size_t unit = Widen(SizeOf(to.type), AddressOf(to.data), &dims);
   const PairGrid grid = dims.Grid();
   // A kernel for smaller units takes as much of the pattern as it needs.
-  const Result<CUkernel> kernel = FindOfSize(&kernels, "fill_", unit);
+  const Result<CUkernel> kernel = FindOfSize(kImage_elementwise, &kernels, "fill_", unit);
   return LaunchFound(kernel, ElementShape(device, grid.count), stream, pattern, to.data, grid);
 }
 
@@ -84,8 +85,8 @@ Status FillRandom(
     return {};
   }
   return LaunchFound(
-      FindOfType(&kernels, "fill_random_", type), ElementShape(device, count), stream, data, count,
-      seed, range.center, range.radius, range.levels);
+      FindOfType(kImage_elementwise, &kernels, "fill_random_", type), ElementShape(device, count),
+      stream, data, count, seed, range.center, range.radius, range.levels);
 }
 
 Status CompareTensors(
@@ -106,8 +107,9 @@ Status CompareTensors(
   }
   const PairGrid grid = PairUp(a.dims, a.strides, b.strides).Grid();
   return LaunchFound(
-      FindOnce(&kernel, "compare", [] { return std::string(); }), ElementShape(device, grid.count),
-      stream, a.data, b.data, static_cast<int>(a.type), static_cast<int>(b.type), grid, difference);
+      FindOnce(kImage_compare, &kernel, "compare", [] { return std::string(); }),
+      ElementShape(device, grid.count), stream, a.data, b.data, static_cast<int>(a.type),
+      static_cast<int>(b.type), grid, difference);
 }
 
 }  // namespace gradsmith::cuda

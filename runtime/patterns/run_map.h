@@ -32,12 +32,19 @@ Status RunMapOnCpu(
          std::make_index_sequence<Functor::kOutputs>());
 }
 
-/// RunMapOnCuda computes a map, of which outputs may be sums, with the operator's kernels, which
-/// are in `op.image`; in a build without CUDA it returns an error.
+/// RunMapOnCuda computes a map with the operator's kernels, which are in `op.image`; in a build
+/// without CUDA it returns an error.
 Status RunMapOnCuda(
     const Context& context,
     const cuda::OpInfo& op,
-    bool has_sums,
+    std::span<const double> scalars,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs);
+
+/// RunMapWithSumsOnCuda does so where outputs may be sums.
+Status RunMapWithSumsOnCuda(
+    const Context& context,
+    const cuda::OpInfo& op,
     std::span<const double> scalars,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs);

@@ -129,7 +129,7 @@ Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
     const KernelImage& image,
     const OpTask& task,
     const Target& target,
-    bool has_sums) {
+    MakeMapSums* make_sums) {
   const std::span<const TensorRef> tensors(
       task.tensors.begin(), static_cast<std::size_t>(task.operands()));
   const internal::MapTraits traits = {
@@ -137,7 +137,7 @@ Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
       .masks = task.op->masks,
       .bits = task.op->bits,
       .optional = task.op->optional,
-      .has_sums = has_sums};
+      .has_sums = make_sums != nullptr};
   if (Status status = internal::CheckMap(tensors, traits); !status.ok()) {
     return status;
   }
@@ -147,8 +147,8 @@ Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
   const unsigned sums = internal::SummedOutputs(tensors, task.inputs(), map);
   map.in_vectors = InVectors(map, task);
   MapAccess access = AccessOf(map, task);
-  if (has_sums && (sums != 0 || access != MapAccess::kDense)) {
-    return MakeMapSumPlan(policy, image, task, target.device, {map, sums});
+  if (make_sums != nullptr && (sums != 0 || access != MapAccess::kDense)) {
+    return make_sums(policy, image, task, target.device, {map, sums});
   }
   Result<CUkernel> kernel = FindForType(image, NameOf(access, task), type);
   if (!kernel.ok() && access == MapAccess::kOddRows) {

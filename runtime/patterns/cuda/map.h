@@ -8,19 +8,21 @@
 #include "cuda/kernel_image.h"
 #include "gradsmith/status.h"
 #include "patterns/cuda/map_policy.h"
+#include "patterns/cuda/map_sums.h"
 
 /// The pattern `map` (patterns/map.h) on CUDA. patterns/run_map.h runs operators by it.
 namespace gradsmith::cuda {
 
 /// MakeMapPlan returns the plan of a task whose kernels are in the image, by the operator's name.
-/// `policy` says how it is cut, MapPolicyOf the device where nothing else is asked; `has_sums`,
-/// whether outputs may be sums.
+/// `policy` says how it is cut, MapPolicyOf the device where nothing else is asked; `make_sums` is
+/// MakeMapSumPlan where outputs may be sums, else null, so that the program needs no kernel for
+/// them.
 Result<std::unique_ptr<internal::Plan>> MakeMapPlan(
     const MapPolicy& policy,
     const KernelImage& image,
     const OpTask& task,
     const Target& target,
-    bool has_sums);
+    MakeMapSums* make_sums);
 
 }  // namespace gradsmith::cuda
 

@@ -20,14 +20,17 @@ struct MapWithSums {
   unsigned sums = 0;
 };
 
-/// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is
-/// written; without sums, a plan with one pass.
-Result<std::unique_ptr<internal::Plan>> MakeMapSumPlan(
+/// MakeMapSums is the type of MakeMapSumPlan.
+using MakeMapSums = Result<std::unique_ptr<internal::Plan>>(
     const MapPolicy& policy,
     const KernelImage& image,
     const OpTask& task,
     const DeviceInfo& device,
     const MapWithSums& with_sums);
+
+/// MakeMapSumPlan returns a plan with a pass for each sum, the last of which stores what else is
+/// written; without sums, a plan with one pass.
+MakeMapSums MakeMapSumPlan;
 
 }  // namespace gradsmith::cuda
 

@@ -10,29 +10,29 @@
 #include "cuda/implementation.h"
 #include "cuda/run_op.h"
 #include "patterns/cuda/map.h"
+#include "patterns/cuda/map_sums.h"
 
 namespace gradsmith::internal {
 
 namespace {
 
-template <bool kSums>
+template <cuda::MakeMapSums* kMakeSums>
 Result<std::unique_ptr<Plan>>
 BuildOwnMap(const cuda::Target& target, const cuda::OpTask& task, const std::string& /*variant*/) {
-  return cuda::MakeMapPlan(cuda::MapPolicyOf(target.device), *task.op->image, task, target, kSums);
+  return cuda::MakeMapPlan(
+      cuda::MapPolicyOf(target.device), *task.op->image, task, target, kMakeSums);
 }
 
-template <bool kSums>
+template <cuda::MakeMapSums* kMakeSums>
 constexpr std::array<cuda::Implementation, 1> kTable = {
-    {{.name = "own/map", .adds = true, .takes_all = true, .build = &BuildOwnMap<kSums>}}};
-constexpr cuda::FamilyOnCuda kMaps = {.table = kTable<false>};
-constexpr cuda::FamilyOnCuda kMapsWithSums = {.table = kTable<true>};
+    {{.name = "own/map", .adds = true, .takes_all = true, .build = &BuildOwnMap<kMakeSums>}}};
+constexpr cuda::FamilyOnCuda kMaps = {.table = kTable<nullptr>};
+constexpr cuda::FamilyOnCuda kMapsWithSums = {.table = kTable<&cuda::MakeMapSumPlan>};
 
-}  // namespace
-
-Status RunMapOnCuda(
+Status RunMap(
     const Context& context,
+    const cuda::FamilyOnCuda& family,
     const cuda::OpInfo& op,
-    bool has_sums,
     std::span<const double> scalars,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
@@ -51,7 +51,27 @@ Status RunMapOnCuda(
   for (const double scalar : scalars) {
     task.scalars.push_back(scalar);
   }
-  return cuda::RunOp(context, has_sums ? kMapsWithSums : kMaps, task);
+  return cuda::RunOp(context, family, task);
+}
+
+}  // namespace
+
+Status RunMapOnCuda(
+    const Context& context,
+    const cuda::OpInfo& op,
+    std::span<const double> scalars,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return RunMap(context, kMaps, op, scalars, inputs, outputs);
+}
+
+Status RunMapWithSumsOnCuda(
+    const Context& context,
+    const cuda::OpInfo& op,
+    std::span<const double> scalars,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  return RunMap(context, kMapsWithSums, op, scalars, inputs, outputs);
 }
 
 }  // namespace gradsmith::internal

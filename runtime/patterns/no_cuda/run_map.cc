@@ -7,7 +7,15 @@ namespace gradsmith::internal {
 Status RunMapOnCuda(
     const Context& /*context*/,
     const cuda::OpInfo& /*op*/,
-    bool /*has_sums*/,
+    std::span<const double> /*scalars*/,
+    std::span<const ConstTensorRef> /*inputs*/,
+    std::span<const TensorRef> /*outputs*/) {
+  return NoCuda();
+}
+
+Status RunMapWithSumsOnCuda(
+    const Context& /*context*/,
+    const cuda::OpInfo& /*op*/,
     std::span<const double> /*scalars*/,
     std::span<const ConstTensorRef> /*inputs*/,
     std::span<const TensorRef> /*outputs*/) {

@@ -97,7 +97,7 @@ class CudaAbsent : public CudaTest {
             return context.backend() == Backend::kCpu
                        ? internal::RunMapOnCpu<AbsentMap>(
                              context, std::array<double, 0>{}, given, out)
-                       : internal::RunMapOnCuda(context, kAbsentMap, true, {}, given, out);
+                       : internal::RunMapWithSumsOnCuda(context, kAbsentMap, {}, given, out);
           });
     }
   }

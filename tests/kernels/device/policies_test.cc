@@ -14,6 +14,7 @@
 #include "kernels/device/sample_ops.h"
 #include "patterns/cuda/map.h"
 #include "patterns/cuda/map_policy.h"
+#include "patterns/cuda/map_sums.h"
 #include "patterns/cuda/rows.h"
 #include "patterns/cuda/rows_policy.h"
 #include "runtime/cuda/map_call.h"
@@ -191,7 +192,7 @@ class CudaOtherPolicies : public CudaTest {
     const TensorPointer Y = Make(type, dims, layout);
     const TensorPointer sums = Make(type, of_sums);
     const OpTask task = TaskOf(kAbsentMap, {X, A, mask, Y, sums});
-    Run(MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, true), Refs(task));
+    Run(MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, &MakeMapSumPlan), Refs(task));
     Values expected;
     Values expected_sums(sums->HostValues().size());
     const Values x = X->HostValues();
@@ -214,7 +215,7 @@ class CudaOtherPolicies : public CudaTest {
     OpTask task = TaskOf(kQuotient, {X, C, Y});
     task.tensors[1].dims = task.tensors[0].dims;
     task.tensors[1].strides = {0, 1};
-    Run(MakeMapPlan(policy, kImage_quotients, task, {device()}, false), Refs(task));
+    Run(MakeMapPlan(policy, kImage_quotients, task, {device()}, nullptr), Refs(task));
     Values expected = X->HostValues();
     const Values counts = C->HostValues();
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -327,7 +328,8 @@ TEST_F(CudaOtherPolicies, DecideOnPiecesOfSums) {
   const OpTask task = TaskOf(kAbsentMap, {X, X, mask, X, sums});
   for (const std::int64_t least_steps : {1, 1 << 20}) {
     const MapPolicy policy = {.summing_threads = 32, .least_steps = least_steps};
-    const PlanOf plan = MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, true);
+    const PlanOf plan =
+        MakeMapPlan(policy, kImage_absent_inputs, task, {device()}, &MakeMapSumPlan);
     ASSERT_TRUE(plan.ok()) << plan.status().message();
     EXPECT_EQ((*plan)->workspace() > 0, least_steps == 1);
   }

@@ -122,7 +122,7 @@ class CudaQuotient : public CudaTest {
     const Context context(OnGpu());
     const std::array<ConstTensorRef, 2> in = {X.GpuRef(), C.GpuRef()};
     const std::array<TensorRef, 1> out = {Y.GpuRef()};
-    const Status status = internal::RunMapOnCuda(context, kQuotient, false, {}, in, out);
+    const Status status = internal::RunMapOnCuda(context, kQuotient, {}, in, out);
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_TRUE(Synchronize(context).ok());
     const std::vector<double> quotients = Y.GpuValues();

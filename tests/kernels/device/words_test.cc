@@ -49,7 +49,7 @@ class CudaWords : public CudaTest {
     }
     const std::array<ConstTensorRef, 2> from = {x.GpuRef(), z.GpuRef()};
     const Context gpu(OnGpu());
-    const Status status = internal::RunMapOnCuda(gpu, kAngles, false, {}, from, to);
+    const Status status = internal::RunMapOnCuda(gpu, kAngles, {}, from, to);
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_TRUE(Synchronize(gpu).ok());
     const std::vector<double> xs = x.HostValues();
