@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ def compare_arguments(old: Op, new: Op, found: Findings) -> dict[str, str]:
     renamed = _compare_tensors("input", old.inputs, new.inputs, found)
     renamed |= _compare_tensors("output", old.outputs, new.outputs, found)
     renamed |= _Shapes(old, new).compare(found)
-    return renamed | _compare_attributes(old, new, found)
+    return renamed | _compare_attributes(old, new, renamed, found)
 
 
 N = TypeVar("N", Tensor, Attribute)
@@ -215,8 +215,8 @@ def _lengths(old: Symbol, new: Symbol, *, condition: bool) -> tuple[tuple[float,
 # Attributes
 
 
-def _compare_attributes(old: Op, new: Op, found: Findings) -> dict[str, str]:
-    """Returns the new names of what is called otherwise, by the old ones."""
+def _compare_attributes(old: Op, new: Op, new_names: Mapping[str, str], found: Findings) -> dict[str, str]:
+    """`new_names` are those of tensors and dims, by the old ones. Returns those of attributes likewise."""
     olds, added, renamed = _compare_names(
         "attribute", old.attributes, new.attributes, lambda one: replace(one, name="", doc=NO_TEXT), found
     )
@@ -224,11 +224,11 @@ def _compare_attributes(old: Op, new: Op, found: Findings) -> dict[str, str]:
         found.compatible(f"attribute '{attribute.name}' was added", attribute.origin)
     for attribute in new.attributes:
         if attribute.name in olds:
-            _compare_attribute(olds[attribute.name], attribute, found)
+            _compare_attribute(olds[attribute.name], attribute, new_names, found)
     return renamed
 
 
-def _compare_attribute(old: Attribute, new: Attribute, found: Findings) -> None:
+def _compare_attribute(old: Attribute, new: Attribute, new_names: Mapping[str, str], found: Findings) -> None:
     name = f"attribute '{new.name}'"
     if old.kind is not new.kind or old.enum != new.enum:
         now, was = (one.enum or one.kind.value for one in (new, old))
@@ -244,11 +244,17 @@ def _compare_attribute(old: Attribute, new: Attribute, found: Findings) -> None:
     for choice in new.choices:
         if choice not in old.choices:
             found.compatible(f"choice '{choice}' of {name} was added", new.at("choices").line)
-    was, now = (f"{one.length.factor} * {one.length.symbol}" if one.length else "" for one in (old, new))
+    was, now = _entries(old, new_names), _entries(new, {})
     _compare_bond(f"length of {name}", was, now, new.at("length").line, found)
     _compare_bond(f"axis_of of {name}", old.axis_of, new.axis_of, new.at("axis_of").line, found)
     if old.doc != new.doc:
         found.compatible(f"doc of {name} changed", new.at("doc").line)
+
+
+def _entries(attribute: Attribute, new_names: Mapping[str, str]) -> str:
+    """How many a list has."""
+    length = attribute.length
+    return f"{length.factor} * {new_names.get(length.symbol, length.symbol)}" if length else ""
 
 
 def _value(attribute: Attribute) -> str:
