@@ -134,6 +134,33 @@ def test_each_way_something_is_told(edit: tuple[str, str], message: str) -> None
     assert _changes(edited(RICH, edit), RICH)
 
 
+# What neither RICH nor RICH with an edit shows: a place, and what the old and the new schema have there.
+TWO_LISTS = edited(RICH, ("K: {length: D}", "K: {length: D}\n      L: {}"), (B, B.replace("[M]", '["*L"]')))
+L, OF_OP = "L: {}", "repeatable: policy"
+PAIRS = [
+    (L, "L: {length: axis}", "L: {length: group}", "breaking: length_axis of symbol 'L' is group, was axis"),
+    (L, "L: {length: axis}", "L: {length: [0, 8]}", "breaking: length_axis of symbol 'L' is gone, was axis"),
+    (L, "L: {length: 2}", "L: {length: D}", "breaking: length_of of symbol 'L' is D, was not there"),
+    (L, "L: {length: D}", "L: {length: [0, 4]}", "compatible: length_of of symbol 'L' is gone, was D"),
+    (L, "L: {length: 2, given_by: pads}", "L: {length: 2, given_by: strides}",
+     "breaking: given_by of symbol 'L' is strides, was pads"),
+    (L, "L: {length: 2}", "L: {length: 2, given_by: pads}", "breaking: given_by of symbol 'L' is pads, was not there"),
+    ('B: {type: T, shape: ["*L"]', 'B: {type: T, shape: ["*L"]', "B: {type: T, shape_of: Y",
+     "breaking: shape_of of input 'B' is Y, was not there"),
+    ("enum: AutoPad", "enum: AutoPad", "enum: LossReduction",
+     "breaking: type of attribute 'auto_pad' is LossReduction, was AutoPad"),
+    (OF_OP, "gradient_of: One", "gradient_of: Other", "breaking: gradient_of is 'Other', was 'One'"),
+    (OF_OP, "gradient_of: One", OF_OP, "breaking: gradient_of is '', was 'One'"),
+    (OF_OP, OF_OP, "gradient_of: One", "compatible: gradient_of is 'One', was ''"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "was", "now", "told"), PAIRS, ids=[told for *_, told in PAIRS])
+def test_what_each_schema_has_in_a_place(place: str, was: str, now: str, told: str) -> None:
+    found = _changes(edited(TWO_LISTS, (place, was)), edited(TWO_LISTS, (place, now)))
+    assert told in [f"{change.effect.value}: {change.message}" for change in found]
+
+
 def test_nothing_changed() -> None:
     assert _changes(RICH, RICH) == []
     assert _changes(RICH, "# A comment.\n" + RICH.replace("[cpu, cuda]", "[ cpu, cuda ]")) == []
@@ -211,17 +238,43 @@ def test_formulas_that_give_something_else(edit: tuple[str, str], messages: list
         ("mul0(X, factor)", "mul0(factor, X)", False),
         ("(X + factor) + 1", "X + (factor + 1)", False),
         ("(X * factor) * 3", "X * (factor * 3)", False),
+        ("sum(X, N, D)", "sum(X, D, N)", True),
         # Either product may be fused with the sum, and is not rounded then.
         ("X * factor + X * X", "X * X + X * factor", False),
         ("X * factor + exp(X)", "exp(X) + X * factor", False),
         ("X * factor + -(X * X)", "-(X * X) + X * factor", False),
         ("(X * X - 1) + X * factor", "X * factor + (X * X - 1)", False),
+        ("sum(X, N) + X * X", "X * X + sum(X, N)", False),
     ],
 )
 def test_factors_and_summands_have_no_order(one: str, other: str, is_same: bool) -> None:
     old, new = (edited(SCALE, ("kernel: scale::Scale", f'formulas: {{Y: "{text}"}}')) for text in (one, other))
     (change,) = _changes(old, new)
     assert change.effect is (Effect.COMPATIBLE if is_same else Effect.BREAKING)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("X[i]", "X[j]"),
+        ("X[i]", "Z[i]"),
+        ("where(reduction == none, X, 1)", "where(reduction == sum, X, 1)"),
+        ("where(reduction == none, X, 1)", "where(other == none, X, 1)"),
+        ("where(bit(mask, D), X, 1)", "where(bit(flags, D), X, 1)"),
+        ("where(bit(mask, D), X, 1)", "where(bit(mask, N), X, 1)"),
+        ("X * index(D)", "X * index(N)"),
+        ("where(given(bias), X, 1)", "where(given(mask), X, 1)"),
+    ],
+)
+def test_what_formulas_name_counts(one: str, other: str) -> None:
+    enum = "{type: enum, enum: LossReduction, choices: [mean, sum, none], default: sum}"
+    enums = edited(SCALE, ("attributes:\n", f"attributes:\n      reduction: {enum}\n      other: {enum}\n"))
+    old, new = (edited(enums, ("kernel: scale::Scale", f'formulas: {{Y: "{text}"}}')) for text in (one, other))
+    (change,) = _changes(old, new)
+    assert (change.effect, change.message) == (
+        Effect.BREAKING,
+        f"output 'Y' is computed otherwise: {other}, was {one}",
+    )
 
 
 def test_summands_that_have_names_are_products_too() -> None:
