@@ -168,7 +168,7 @@ class _Shapes:
             broadcast_to=self._renamed(old.broadcast_to),
             rule=old.rule and replace(old.rule, arguments=tuple(map(self._renamed, old.rule.arguments))),
         )
-        if not was.length_of and not new.length_of:
+        if not new.length_of:
             _compare_lengths(name, was, new, found)
         for key in ("length_of", "broadcast_to", "multiple_of"):  # which bind calls
             _compare_bond(f"{key} of {name}", getattr(was, key), getattr(new, key), new.at(key).line, found)

@@ -142,6 +142,7 @@ PAIRS = [
     (L, "L: {length: axis}", "L: {length: [0, 8]}", "breaking: length_axis of symbol 'L' is gone, was axis"),
     (L, "L: {length: 2}", "L: {length: D}", "breaking: length_of of symbol 'L' is D, was not there"),
     (L, "L: {length: D}", "L: {length: [0, 4]}", "compatible: length_of of symbol 'L' is gone, was D"),
+    (L, "L: {length: D}", "L: {length: 2}", "breaking: length of symbol 'L' is [2, 2], was [1, 3]"),
     (L, "L: {length: 2, given_by: pads}", "L: {length: 2, given_by: strides}",
      "breaking: given_by of symbol 'L' is strides, was pads"),
     (L, "L: {length: 2}", "L: {length: 2, given_by: pads}", "breaking: given_by of symbol 'L' is pads, was not there"),
