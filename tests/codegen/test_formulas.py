@@ -16,7 +16,7 @@ from gradsmith_codegen.formula_misfit import (
     MAX_SCALARS,
 )
 from gradsmith_codegen.formula_steps import steps_of
-from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Reduce
+from gradsmith_codegen.formula_tree import FUNCTIONS, REDUCTIONS, Apply, Lookup, Reduce, parts
 from gradsmith_codegen.model import Op
 from schemas import SCALE, edited, ids, load
 
@@ -229,16 +229,26 @@ def test_a_min_of_dims_is_a_max_of_what_is_negated() -> None:
     assert schema
 
 
+@pytest.mark.parametrize("word", ["max", "min"])
+def test_a_dim_in_the_first_place_makes_no_reduction(word: str) -> None:
+    tree = formula_parser.parse(f"{word}(N, X)", {"N"})
+    assert isinstance(tree, Apply)
+    assert tree.function is FUNCTIONS[word]
+
+
+def test_a_lookup_ends_behind_its_bracket() -> None:
+    tree = formula_parser.parse("2 * weight[ label ] + 1", ())
+    (lookup,) = [part for part in parts(tree) if isinstance(part, Lookup)]
+    assert (lookup.start, lookup.end) == (4, len("2 * weight[ label ]"))
+
+
 def values_of(name: str, text: str) -> str:
     """The expression, but for where its parts stand."""
     return re.sub(r"(start|end)=\d+", "", f"{name}: {formula_parser.parse(text, {'N'})}")
 
 
 def test_an_unknown_function_is_told_all_that_there_are() -> None:
-    with pytest.raises(formula_parser.Unparsed) as unparsed:
-        formula_parser.parse("frobnicate(X)", ())
-    message = unparsed.value.diagnose(None).message
-    listed = message.partition("; there are ")[2].split(", ")
+    listed = unparsed("frobnicate(X)").partition("; there are ")[2].split(", ")
     assert sorted(listed) == sorted({*FUNCTIONS, *REDUCTIONS, "count", "index", "given", "bit"})
 
 
@@ -246,6 +256,48 @@ def test_an_unknown_function_is_told_all_that_there_are() -> None:
 def test_what_is_nested_or_long_is_refused(formula: str) -> None:
     _, diagnostics = load(WITH_FORMULA % formula)
     assert [one.id for one in diagnostics] == ["G801"]
+
+
+@pytest.mark.parametrize(
+    ("fits", "one_more", "message"),
+    [
+        ("(" * 32 + "X" + ")" * 32, "(" * 33 + "X" + ")" * 33, "nested more than 32 levels deep"),
+        ("-" * 32 + "X", "-" * 33 + "X", "nested more than 32 levels deep"),
+        ("not " * 32 + "X", "not " * 33 + "X", "nested more than 32 levels deep"),
+        ("exp(" * 32 + "X" + ")" * 32, "exp(" * 33 + "X" + ")" * 33, "nested more than 32 levels deep"),
+        ("-X" + " + X" * 149, "- -X" + " + X" * 149, "a formula has 300 words and marks at most"),
+        ("3.4e38", "3.41e38", "3.41e38 is larger than any float"),
+        ("1.0e-400", "1.0e+400", "1.0e+400 is larger than any float"),
+    ],
+)
+def test_what_just_fits_and_what_does_not(fits: str, one_more: str, message: str) -> None:
+    assert formula_parser.parse(fits, ())
+    assert unparsed(one_more).startswith(message)
+
+
+@pytest.mark.parametrize(("one", "mark"), [("exp(X)", "+"), ("(X)", "+"), ("-X", "*"), ("not X", "and")])
+def test_what_stands_side_by_side_is_not_nested(one: str, mark: str) -> None:
+    assert formula_parser.parse(f" {mark} ".join([one] * 33), ())
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("X\u00e4 * 2", "'\u00e4' has no meaning in a formula"),
+        ("\u00e4", "'\u00e4' has no meaning in a formula"),
+        ("X * \u0663", "'\u0663' has no meaning in a formula"),
+        ("X * 1\u0663", "'\u0663' has no meaning in a formula"),
+        *((f"weight[{word}]", "'weight' is looked up by the name of an integer input") for word in ("and", "not", "1")),
+    ],
+)
+def test_what_is_no_name_and_no_number(formula: str, message: str) -> None:
+    assert unparsed(formula) == message
+
+
+def unparsed(formula: str) -> str:
+    with pytest.raises(formula_parser.Unparsed) as fault:
+        formula_parser.parse(formula, ())
+    return fault.value.diagnose(None).message
 
 
 def test_inputs_that_broadcast_together(repository: Path) -> None:
