@@ -183,6 +183,13 @@ def test_an_alias_stays_behind_its_anchor() -> None:
     assert "      bias: {min: &one 1.0, default: *one, type: float}\n" in _formatted(backwards)
 
 
+@pytest.mark.parametrize("mark", [",", "[", "]", "{", "}"])
+def test_what_needs_quotes_in_braces_alone_gets_them(mark: str) -> None:
+    block = f"factor:\n        type: float\n        default: 1.0\n        doc: a{mark}b"
+    result = _formatted(edited(SCALE, ("factor: {type: float, default: 1.0}", block)))
+    assert f'      factor: {{type: float, default: 1.0, doc: "a{mark}b"}}\n' in result
+
+
 def test_long_texts_stay_as_they_are() -> None:
     text = edited(
         SCALE,
