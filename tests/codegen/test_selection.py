@@ -14,6 +14,7 @@ from gradsmith_codegen.model import Schema
 from gradsmith_codegen.reader import load_schema
 from gradsmith_codegen.selection import Selection, select, selectors_of_problems, type_of
 from gradsmith_codegen.verbs import Refused
+from schemas import SCALE, load
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +89,22 @@ def test_what_there_is_not(schema: Schema, wanted: Selection, message: str) -> N
     with pytest.raises(Refused) as refused:
         select(schema, wanted)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Selection(("Scale",), backends=("cuda",)), "operator 'Scale' has no backend cuda"),
+        (Selection(("Scale:float",), backends=("cuda",)), "operator 'Scale' has no backend cuda"),
+        (Selection(backends=("cuda",)), "no row is of the types and backends that are selected"),
+    ],
+)
+def test_an_operator_that_is_named_has_the_backend(wanted: Selection, message: str) -> None:
+    on_the_cpu, _ = load(SCALE)
+    assert on_the_cpu
+    with pytest.raises(Refused) as refused:
+        select(on_the_cpu, wanted)
+    assert str(refused.value) == message
 
 
 def test_problems_in_no_utf_8_are_refused(tmp_path: Path) -> None:
