@@ -12,7 +12,7 @@ import yaml
 from gradsmith_codegen import vocabulary
 from gradsmith_codegen.cli import main
 from gradsmith_codegen.json_schema import FILE_NAME, json_schema, text
-from schemas import CONVOLVE, SCALE, edited
+from schemas import CONVOLVE, SCALE, edited, load
 
 BAD = Path(__file__).parent / "bad"
 
@@ -106,6 +106,52 @@ def test_small_schemas_pass(validator: Any, schema: str) -> None:
 )
 def test_what_may_be_written_passes(validator: Any, old: str, new: str) -> None:
     assert _faults(validator, edited(SCALE, (old, new))) == []
+
+
+LONG = "abcdefghi_" * 3 + "abcdefg"  # 37 characters
+STEPS = "factor: {type: float, default: 1.0}"
+FORMULAS = "kernel: scale::Scale"
+SEAMS = "formulas: {Y: X}\n    seams:\n      - "
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("name: Scale", f"name: S{LONG[1:].replace('_', 'x')}", "name"),
+        ("name: plain", f"name: {LONG}", "cases[0].name"),
+        ("factor:", f"{LONG}:", "attributes"),
+        ("float: {T:", f"{LONG}: {{T:", "rows"),
+        ("D: {length: [0, 3]}", f"D: {{length: [0, 3]}}\n      {LONG}: {{}}", "dims"),
+        ("Y: {type: T, like: X}", f"{LONG}: {{type: T, like: X}}", "outputs"),
+        ("[0, 3]", "[0, 3, 4]", "dims.D.length"),
+        ("[0, 3]", "[0]", "dims.D.length"),
+        ("[0, 3]", "9", "dims.D.length"),
+        ("[0, 3]", "[0, 3], length_if: {factor: [0, 1, 2]}", "dims.D.length_if.factor"),
+        ("[0, 3]", "[0, 3], split: [G, H, I]", "dims.D.split"),
+        ('shape: [N, "*D"]', "shape_of: Y, may_be_on_host: true", "inputs.X"),
+        ('shape: [N, "*D"]', "shape_of: Y, shape_only: true", "inputs.X"),
+        ('shape: [N, "*D"]', "shape_of: Y, gradient_of: Y", "inputs.X"),
+        ('shape: [N, "*D"]', "shape_of: Y, list: n", "inputs.X"),
+        (STEPS, "factor: {type: ints, default: [1], min: 0.5}", "attributes.factor.min"),
+        (STEPS, "factor: {type: ints, default: [1], max: 1.5}", "attributes.factor.max"),
+        (STEPS, "factor: {type: int, default: 1, min: 0.5}", "attributes.factor.min"),
+        (STEPS, f"factor: {{type: ints, default: [{2**63}]}}", "attributes.factor.default[0]"),
+        (STEPS, f"factor: {{type: ints, default: [], min: {-(2**63) - 1}}}", "attributes.factor.min"),
+        (STEPS, f"factor: {{type: ints, default: [], max: {2**63}}}", "attributes.factor.max"),
+        (FORMULAS, "formulas: {Y: [X]}", "formulas.Y"),
+        (FORMULAS, "formulas: {Y: {X: 1}}", "formulas.Y"),
+        (FORMULAS, "formulas: {Y: ''}", "formulas.Y"),
+        (FORMULAS, "formulas: {Y: null}", "formulas.Y"),
+        (FORMULAS, f"{SEAMS}{{at: {{X: [0]}}, gives: {{Y: 0}}}}", "seams[0].at.X"),
+        (FORMULAS, f"{SEAMS}{{at: {{X: 0}}, gives: {{Y: ''}}}}", "seams[0].gives.Y"),
+        (FORMULAS, f"{FORMULAS}\n    operations: [1]", "operations"),
+    ],
+)
+def test_what_may_not_be_written_fails(validator: Any, old: str, new: str, place: str) -> None:
+    bad = edited(SCALE, (old, new))
+    (fault,) = _faults(validator, bad)
+    assert fault.startswith(f"$.ops[0].{place}: ")
+    assert load(bad)[1]  # it is a fault to the reader as well
 
 
 def test_bad_files(validator: Any) -> None:
