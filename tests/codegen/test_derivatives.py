@@ -197,23 +197,53 @@ def test_gradient_at_a_seam_is_what_the_entry_says(name: str, number: int) -> No
         assert is_same(found[output], value), (output, found[output], value)
 
 
-# Formulas that choose between sides of which each is what the other is where they meet, or that masks choose.
+ONE_WHERE_THEY_MEET = "what both sides give is one where they meet, and NaN passes"
+CHOSEN = "the mask, the condition or the flag chooses, and no number is compared"
+# Operators whose formulas choose, or have corners, and need no seams all the same.
 WITHOUT_SEAM = {
+    **dict.fromkeys(("Abs", "BiasRelu", "Celu", "Clip", "Elu", "HardSigmoid", "HardSwish"), ONE_WHERE_THEY_MEET),
+    **dict.fromkeys(("LeakyRelu", "Mish", "PRelu", "ReGlu", "ReduceL1", "Relu", "Selu"), ONE_WHERE_THEY_MEET),
     "AtanGrad": "two forms of one function",
-    "BitmaskDropoutGrad": "the mask chooses",
-    "DropoutGrad": "the mask chooses",
-    "SoftsignGrad": "the slopes of both sides of 0 are the same",
-    "WhereGrad": "the condition chooses",
+    **dict.fromkeys(("Softsign", "SoftsignGrad"), "the slopes of both sides of 0 are the same"),
+    **dict.fromkeys(("Dropout", "DropoutGrad", "BitmaskDropout", "BitmaskDropoutGrad"), CHOSEN),
+    **dict.fromkeys(("Where", "WhereGrad", "InPlaceAccumulatorV2"), CHOSEN),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), "the largest of a row is subtracted of all, which changes no result"),
+    "ReduceLogSumExp": "the largest of a row, or 0 for an infinite one, is subtracted, which changes no result",
 }
+SEAMS_AT_INFINITY = {"GluGrad"}  # of formulas that do not bend
+BENDS = re.compile(r"\b(?:where|min|max|abs|sign|mul0|div0|pow)\(")
+OF_FORMULAS = [name for name, op in OPS.items() if "formulas" in op]
 
 
-def test_what_bends_has_seams() -> None:
-    """Where a formula compares, or has a corner, its entry says what it gives there."""
-    for name in GRADIENTS:
-        forward = OPS[OPS[name]["gradient_of"]]["formulas"].values()
-        texts = " ".join(str(text) for text in (*forward, *OPS[name]["formulas"].values()))
-        bends = bool(re.search(r"\b(?:where|min|max|abs|sign)\(", texts))
-        assert not bends or ("seams" in OPS[name]) != (name in WITHOUT_SEAM), name
+@pytest.mark.parametrize("name", OF_FORMULAS)
+def test_what_bends_has_seams(name: str) -> None:
+    """Where a formula compares, or has a corner, its entry says what it gives there: of forwards, of what has rows, and
+    of gradients, which bend also where their forward operators do."""
+    forward = OPS[OPS[name]["gradient_of"]]["formulas"].values() if name in GRADIENTS else ()
+    texts = " ".join(str(text) for text in (*forward, *OPS[name]["formulas"].values()))
+    needed = bool(BENDS.search(texts)) or name in SEAMS_AT_INFINITY
+    assert not needed or ("seams" in OPS[name]) != (name in WITHOUT_SEAM)
+
+
+def test_exceptions_are_operators_that_bend() -> None:
+    bent = {name for name in OF_FORMULAS if BENDS.search(" ".join(map(str, OPS[name]["formulas"].values())))}
+    assert set(WITHOUT_SEAM) <= bent
+    assert not [name for name in WITHOUT_SEAM if "seams" in OPS[name]]
+
+
+OF_SIDES = [name for name, why in WITHOUT_SEAM.items() if why == ONE_WHERE_THEY_MEET and not has_rows(OPS[name])]
+
+
+@pytest.mark.parametrize("name", OF_SIDES)
+def test_what_has_no_seams_is_one_where_sides_meet(name: str) -> None:
+    op = OPS[name]
+    known = {**defaults(op), "pi": math.pi}
+    for values in itertools.product({0.0, 3.0, -3.0, 22.0, *defaults(op).values()}, repeat=len(op["inputs"])):
+        at = dict(zip(op["inputs"], values, strict=True))
+        for key in op["inputs"]:
+            sides = [evaluated(op, {**known, **at, key: at[key] + step}, IN_DOUBLE)["Y"] for step in (-1e-9, 0, 1e-9)]
+            assert max(sides) - min(sides) < 1e-7, (at, key)
+    assert math.isnan(evaluated(op, {**known, **dict.fromkeys(op["inputs"], math.nan)}, IN_DOUBLE)["Y"])
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
