@@ -121,9 +121,14 @@ def test_the_default_build_is_a_release(tmp_path: Path) -> None:
 
 def test_a_new_family_of_kernels_needs_no_line_of_cmake(tmp_path: Path) -> None:
     copy_sources(REPOSITORY, tmp_path / "source")
-    for path in ("scale/scale.cc", "scale/cuda/scale.cc", "scale/no_cuda/scale.cc"):
+    for path in ("scale/scale.cc", "scale/cuda/scale.cc", "scale/cuda/scale_rows.cu", "scale/no_cuda/scale.cc"):
         (tmp_path / "source/runtime" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "source/runtime" / path).touch()
+    # A family that is a functor names its image of kernels on every backend.
+    names_its_image = (
+        '#include "cuda/kernel_images.h"\nstatic_assert(sizeof(gradsmith::cuda::kImage_scale_rows) > 0);\n'
+    )
+    (tmp_path / "source/runtime/scale/scale.cc").write_text(names_its_image)
     options = ["-DGRADSMITH_USE_SNAPSHOT=ON", "-DGRADSMITH_CUDA=OFF", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
     code, output = configure_output(tmp_path / "build", *options, source=tmp_path / "source")
     assert code == 0, output
@@ -133,6 +138,8 @@ def test_a_new_family_of_kernels_needs_no_line_of_cmake(tmp_path: Path) -> None:
     folders = {path.parent.relative_to(runtime).as_posix() for path in compiled if path.is_relative_to(runtime)}
     assert {"core", "conv", "batch_norm", "scale", "scale/no_cuda"} <= folders
     assert folders.isdisjoint({"cpu", "cuda", "onednn", "scale/cuda"})
+    (scale,) = (one for one in commands if one["file"] == str(runtime / "scale/scale.cc"))
+    subprocess.run(f"{scale['command']} -fsyntax-only", shell=True, cwd=scale["directory"], check=True, timeout=120)
 
 
 def test_cuda_that_is_asked_for_and_missing_is_an_error(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from gradsmith_codegen import images
 from page_project import Page, configure_fails, sh
 
 PAGE = Page("selection.md")
-# Handwritten kernels alone, whose images lie in the library: nvcc has nothing to do.
+# Handwritten kernels, whose images lie in the library, so that nvcc has nothing to do, and a formula.
 WITH_CUDA = """
 if(GRADSMITH_PACKAGE_HAS_CUDA)
   gradsmith_select(pool OPS GlobalMaxPool:half BACKENDS cuda ARCHITECTURES 90-real)
+  gradsmith_select(relu OPS ReluGrad:half BACKENDS cuda ARCHITECTURES 90-real)
 endif()
 """
 
@@ -102,6 +103,13 @@ def test_cuda_kernels_are_kept_for_some_architectures(built: str, project: Path,
     command = ["objcopy", dump, str(project / "build/gradsmith/pool/pool.o"), str(tmp_path / "copy.o")]
     subprocess.run(command, check=True)
     assert {(one.architecture, one.kind) for one in images.entries(image.read_bytes())} == {(90, "real")}
+
+
+def test_a_formula_has_its_own_kernels_and_those_of_copies_and_checks(built: str, project: Path) -> None:
+    archive = project / "build/librelu.a"
+    if not archive.exists():
+        pytest.skip("the installed library has no CUDA backend")
+    assert images_in(archive) == {"selected_formulas_0", "copy", "elementwise", "compare"}
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,14 @@ REDUCTIONS: dict[str, Any] = {
 }
 
 
+def test_what_has_the_norm_0_is_normalized_to_0() -> None:
+    """The squares of these floats are 0, though they are not."""
+    x = np.array([[1e-25, -1e-25, 0, 1e-25], [3, 0, -4, 0]], np.float32)
+    expected = np.array([[0, 0, 0, 0], [0.6, 0, -0.8, 0]], np.float32)
+    np.testing.assert_array_equal(gradsmith.lp_normalization(x).Y, expected)
+    np.testing.assert_array_equal(gradsmith.lp_normalization_grad(np.ones_like(x), x).dX[0], 0)
+
+
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(("dims", "axis"), [((7,), 0), ((3, 1021), -1), ((4, 6, 5), 1), ((2, 3, 4, 5), 0)])

@@ -109,6 +109,10 @@ bool IsByColumns(
     return false;
   }
   const Cut cut = CutOf(target, task, info, bytes, vector);
+  if (cut.parts > 1 && info.phases > 0 &&
+      task.length * BytesOfSum(bytes) <= target.policy.most_bytes_along) {
+    return false;
+  }
   // A launch for each phase is more than one for whole rows, but employs more.
   const std::int64_t blocks = cut.groups * cut.parts * (cut.parts > 1 ? 2 : 1);
   return cut.shared_bytes <= MostShared(target) && cut.parts <= kMostBlocksYz &&

@@ -92,6 +92,7 @@ std::vector<Named<RowsPolicy>> PoliciesOfParts() {
       Changed<P>("short parts by columns", [](P& p) {
         p.threads_by_columns = p.most_threads_by_columns = 32;
         p.least_columns_of_part = 512;
+        p.most_bytes_along = 0;
       })};
 }
 

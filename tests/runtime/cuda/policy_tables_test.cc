@@ -132,6 +132,7 @@ TEST(PolicyTables, BlocksOfRowsFitTheirKernels) {
     EXPECT_GE(policy.summing_threads_by_columns, policy.threads_by_columns);
     EXPECT_GE(policy.most_threads_by_columns, policy.threads_by_columns);
     EXPECT_LE(policy.most_threads_by_columns, kFewerRowsThreads);
+    EXPECT_GE(policy.most_bytes_along, 0);
     // A part has a warp at least, whatever its elements.
     EXPECT_GE(policy.least_columns_of_part, 32 * ColumnsOfThread(sizeof(float)));
   }

@@ -296,7 +296,8 @@ TEST_F(CudaRowsShape, ByColumnsInParts) {
     const std::int64_t most =
         std::int64_t{kFewerRowsThreads} * ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
     for (const std::int64_t rows : {1 << 20, 40, 1}) {
-      for (const std::int64_t length : {most + 8, most + 9, 4 * most, std::int64_t{1} << 20}) {
+      for (const std::int64_t length :
+           {(2 * most) + 8, (2 * most) + 9, 4 * most, std::int64_t{1} << 20}) {
         const ByColumns problem = {.rows = rows, .length = length, .type = type};
         const RowsShape shape = problem.ShapeOn({device()});
         const RowsLaunch& launch = shape.launch;
@@ -321,6 +322,14 @@ TEST_F(CudaRowsShape, ByColumnsInParts) {
       }
     }
   }
+  // Along memory shorter ones are read once, but where nothing is found of them.
+  ByColumns shorter = {.rows = 1 << 12, .length = 16384};
+  EXPECT_FALSE(shorter.IsOn({device()}));
+  shorter.info.phases = 0;
+  EXPECT_TRUE(shorter.IsOn({device()}));
+  const RowsPolicy in_parts = {.most_bytes_along = 0};
+  shorter.info.phases = 1;
+  EXPECT_TRUE(shorter.IsOn({.device = device(), .policy = in_parts}));
   // A grid has no more blocks along y.
   EXPECT_FALSE((ByColumns{.rows = 1, .length = std::int64_t{1} << 31U}.IsOn({device()})));
 }
@@ -351,7 +360,7 @@ TEST_F(CudaRowsShape, ByColumnsOfSingleElementsWhereVectorsLack) {
     EXPECT_EQ(shape.access.vector, 1) << problem.length;
     EXPECT_LE(static_cast<int>(shape.threads), kFewerRowsThreads) << problem.length;
   }
-  odd.length = 8193;  // more than the threads of a block hold
+  odd.length = 16384 + 1;  // more than the threads of a block hold, in parts
   EXPECT_TRUE(odd.IsOn({device()}));
   EXPECT_EQ(odd.ShapeOn({device()}).access.vector, 1);
   ByColumns no_phases = gap;
