@@ -136,6 +136,8 @@ def _explain(options: argparse.Namespace) -> int:
         tables.show([fields], as_json=True)
     else:
         print(told)
+        if not options.types and (rows := _rows_of(options.op)):
+            print(rows)
         if missing:
             print(f"Here {options.device} cannot be used: {missing}")
     return OK if row else FAILED
@@ -267,6 +269,14 @@ def _parser() -> argparse.ArgumentParser:
         command.epilog = _EPILOG
         command.add_argument("--json", action="store_true", help="print JSON, errors too")
     return parser
+
+
+def _rows_of(op: str) -> str:
+    """What types an operator takes, a line for each combination; empty where there is none of the name."""
+    known = next((one for one in gradsmith.ops() if one.name == _table.op_name(op)), None)
+    rows = [] if known is None else known.rows
+    lines = dict.fromkeys(f"  {' '.join(row.types.values())}" for row in rows)
+    return "\n".join(["It takes one of", *lines]) if lines else ""
 
 
 def _add_ops(commands: _Commands) -> argparse.ArgumentParser:

@@ -66,6 +66,11 @@ def test_explain() -> None:
     assert "is there: ConvGrad[half] on cpu" in run("explain", "conv_grad", "half")
     assert "No row is" in run("explain", "BatchNormalization", "float", "float", "half", status=1)
     assert "There is no op 'ConvGard'" in run("explain", "ConvGard", "half", status=1)
+    told = run("explain", "LayerNormalization", status=1).splitlines()
+    assert told[0].startswith("LayerNormalization has 3 type parameters (T")
+    assert told[1] == "It takes one of"
+    assert {"  float float float", "  MLFloat16 MLFloat16 MLFloat16"} <= set(told[2:])
+    assert len(told[2:]) == len(set(told[2:]))
     assert "there is no type 'int8'" in run("explain", "ConvGrad", "int8", status=1)
     assert "device is 'gpu'; expected" in run("explain", "ConvGrad", "half", "--device", "gpu", status=1)
 
