@@ -18,10 +18,10 @@ std::string LimitText(double value) {
              : NumberText(value);
 }
 
-std::string ValueText(std::int64_t value) {
+std::string GivenText(std::int64_t value) {
   return std::to_string(value);
 }
-std::string ValueText(double value) {
+std::string GivenText(double value) {
   return RealText(value);
 }
 
@@ -52,7 +52,7 @@ Status CheckNumber(const AttributeSpec& spec, Number value) {
   return InRange(spec, value)
              ? Status()
              : InvalidArgument(
-                   "attribute " + std::string(spec.name) + " is " + ValueText(value) +
+                   "attribute " + std::string(spec.name) + " is " + GivenText(value) +
                    "; expected " + BoundsText(spec, static_cast<double>(value)));
 }
 
@@ -67,7 +67,7 @@ Status CheckList(const AttributeSpec& spec, const BasicList<Number>& list) {
     if (!InRange(spec, value)) {
       return InvalidArgument(
           "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
-          ValueText(value) + "; expected each " + BoundsText(spec, static_cast<double>(value)));
+          GivenText(value) + "; expected each " + BoundsText(spec, static_cast<double>(value)));
     }
   }
   return {};
