@@ -125,7 +125,9 @@ TEST_F(CudaLayerNormRows, ByColumnsInParts) {
   for (const Sizes& dims :
        {Sizes{1, 100000}, Sizes{9, 16388}, Sizes{11, 16385}, Sizes{70, 16400}}) {
     const OpCall gradient = MakeGradient(dims, float_types);
-    ASSERT_TRUE(AccessOfGradient(gradient).is_by_columns) << gradient.Describe();
+    // A thread keeps eight vectors of both inputs, for which not every GPU has place.
+    const bool has_place = kFewerRowsThreads * 8 * 2 * 16 <= MostShared({device()});
+    ASSERT_TRUE(!has_place || AccessOfGradient(gradient).is_by_columns) << gradient.Describe();
     RunTwice(gradient, 4e-6);
     RunTwice(MakeForward(dims, float_types), 1e-4);
   }
