@@ -18,13 +18,6 @@ std::string LimitText(double value) {
              : NumberText(value);
 }
 
-std::string GivenText(std::int64_t value) {
-  return std::to_string(value);
-}
-std::string GivenText(double value) {
-  return RealText(value);
-}
-
 /// What was expected in the place of a number.
 std::string BoundsText(const AttributeSpec& spec, double value) {
   constexpr double kLargest = std::numeric_limits<double>::max();
@@ -52,7 +45,7 @@ Status CheckNumber(const AttributeSpec& spec, Number value) {
   return InRange(spec, value)
              ? Status()
              : InvalidArgument(
-                   "attribute " + std::string(spec.name) + " is " + GivenText(value) +
+                   "attribute " + std::string(spec.name) + " is " + ValueInError(value) +
                    "; expected " + BoundsText(spec, static_cast<double>(value)));
 }
 
@@ -67,7 +60,7 @@ Status CheckList(const AttributeSpec& spec, const BasicList<Number>& list) {
     if (!InRange(spec, value)) {
       return InvalidArgument(
           "attribute " + std::string(spec.name) + " is " + ToString(list) + ", with " +
-          GivenText(value) + "; expected each " + BoundsText(spec, static_cast<double>(value)));
+          ValueInError(value) + "; expected each " + BoundsText(spec, static_cast<double>(value)));
     }
   }
   return {};

@@ -9,19 +9,12 @@ namespace gradsmith {
 
 namespace {
 
-std::string NumberOf(std::int64_t number) {
-  return std::to_string(number);
-}
-std::string NumberOf(double number) {
-  return internal::RealText(number);
-}
-
 template <typename Number>
 std::string TextOf(const BasicList<Number>& list) {
   std::string text = "[";
   for (int i = 0; i < list.size(); ++i) {
     text += i == 0 ? "" : ", ";
-    text += NumberOf(list[i]);
+    text += internal::ValueInError(list[i]);
   }
   if (list.too_long()) {
     text += ", ...";

@@ -43,6 +43,14 @@ std::string NumberText(double number);
 /// RealText returns the same, with a point where it would read as an integer: "2.0".
 std::string RealText(double number);
 
+/// ValueInError returns a number as errors show it: an integer, or by RealText.
+inline std::string ValueInError(std::int64_t number) {
+  return std::to_string(number);
+}
+inline std::string ValueInError(double number) {
+  return RealText(number);
+}
+
 /// Counted returns "1 type" or "2 types".
 std::string Counted(std::int64_t count, std::string_view noun);
 
