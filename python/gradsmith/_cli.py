@@ -136,8 +136,8 @@ def _explain(options: argparse.Namespace) -> int:
         tables.show([fields], as_json=True)
     else:
         print(told)
-        if not options.types and (rows := _rows_of(options.op)):
-            print(rows)
+        if not options.types and (taken := _types_taken(options.op)):
+            print("\n  ".join(["It takes one of", *taken]))
         if missing:
             print(f"Here {options.device} cannot be used: {missing}")
     return OK if row else FAILED
@@ -215,6 +215,12 @@ def _each(problems: Sequence[str], work: Callable[[str], _R], options: argparse.
     return made, status
 
 
+def _types_taken(op: str) -> list[str]:
+    """What types an operator takes, each combination once; none where there is no operator of the name."""
+    rows = (row for one in gradsmith.ops() if op in (one.name, one.function) for row in one.rows)
+    return list(dict.fromkeys(" ".join(row.types.values()) for row in rows))
+
+
 def _cache(options: argparse.Namespace) -> int:
     choices = gradsmith.cache.choices()
     if options.export is not None:
@@ -269,14 +275,6 @@ def _parser() -> argparse.ArgumentParser:
         command.epilog = _EPILOG
         command.add_argument("--json", action="store_true", help="print JSON, errors too")
     return parser
-
-
-def _rows_of(op: str) -> str:
-    """What types an operator takes, a line for each combination; empty where there is none of the name."""
-    known = next((one for one in gradsmith.ops() if one.name == _table.op_name(op)), None)
-    rows = [] if known is None else known.rows
-    lines = dict.fromkeys(f"  {' '.join(row.types.values())}" for row in rows)
-    return "\n".join(["It takes one of", *lines]) if lines else ""
 
 
 def _add_ops(commands: _Commands) -> argparse.ArgumentParser:
