@@ -21,7 +21,7 @@ namespace gradsmith::cuda {
 /// A team has kRows neighbouring rows at once, each of its threads kChunks vectors or single
 /// elements of them. Vectors wait in shared memory in places of the thread's own, elements in its
 /// registers. When the outputs of a row are made, the row that the team has next takes its places.
-/// Of rows in parts (RowsLaunch::parts) a block has the columns of one.
+/// Where rows are cut into parts (RowsLaunch::parts), a block has the columns of one part.
 template <typename Functor, typename T, typename U, int kVector>
 class RowsByColumnsKernel {
  public:
@@ -263,7 +263,10 @@ class RowsByColumnsKernel {
       if (IsInParts() && phase < launch_.phase) {
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-          ReadPartials(phase, first + r, found[r]);
+          ClearResults<Functor>(found[r]);
+          if (first + r < task_.rows) {
+            AddPartials<Functor>(phase, launch_, first + r, member_, found[r]);
+          }
         }
       } else {
 #pragma unroll
@@ -295,16 +298,6 @@ class RowsByColumnsKernel {
     const std::int64_t row = first + lanes_.row();
     if (WritesResults(row)) {
       CopyPhase<Functor>(phase, own, PartialsOf<A, kResults>(launch_, row, blockIdx.y));
-    }
-  }
-  /// Adds up every so many parts of a row: the team's threads have all of them.
-  __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, A (&found)[kResults])
-      const {
-    ClearResults<Functor>(found);
-    const int parts = row < task_.rows ? launch_.parts : 0;
-#pragma unroll 1
-    for (int part = member_; part < parts; part += launch_.members) {
-      AddPhase<Functor>(phase, PartialsOf<A, kResults>(launch_, row, part), found);
     }
   }
   /// Waits for the copies of the r-th row; those of the rows behind may be under way.

@@ -589,14 +589,11 @@ class RowsKernel {
       CopyPhase<Functor>(phase, found[r], PartialsOf<A, kResults>(launch_, row + r, blockIdx.y));
     }
   }
-  /// Adds up every so many parts of the rows: the team's threads have all of them.
   __device__ __forceinline__ void ReadPartials(int phase, std::int64_t row, Results& found) const {
-    const int parts = row < task_.rows ? launch_.parts : 0;
-#pragma unroll 1
-    for (int part = team_.member; part < parts; part += launch_.members) {
+    if (row < task_.rows) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        AddPhase<Functor>(phase, PartialsOf<A, kResults>(launch_, row + r, part), found[r]);
+        AddPartials<Functor>(phase, launch_, row + r, team_.member, found[r]);
       }
     }
   }

@@ -59,6 +59,21 @@ PartialsOf(const RowsLaunch& launch, std::int64_t row, std::int64_t part) {
   return static_cast<A*>(launch.partials) + (row * launch.parts + part) * kResults;
 }
 
+/// AddPartials adds what a phase found of every so many parts of a row, from that of this member of
+/// a team on: the team's threads together have all of them.
+template <typename Functor, typename A, int kResults>
+__device__ __forceinline__ void AddPartials(
+    int phase,
+    const RowsLaunch& launch,
+    std::int64_t row,
+    int member,
+    A (&found)[kResults]) {
+#pragma unroll 1
+  for (int part = member; part < launch.parts; part += launch.members) {
+    AddPhase<Functor>(phase, PartialsOf<A, kResults>(launch, row, part), found);
+  }
+}
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_PATTERNS_CUDA_ROWS_RESULTS_CUH_
