@@ -14,42 +14,47 @@
 
 /// cuDNN 9, loaded when first asked for.
 
-#define GRADSMITH_CUDNN_FUNCTIONS(X)                \
-  X(cudnnGetVersion)                                \
-  X(cudnnGetErrorString)                            \
-  X(cudnnGetLastErrorString)                        \
-  X(cudnnCreate)                                    \
-  X(cudnnDestroy)                                   \
-  X(cudnnSetStream)                                 \
-  X(cudnnBackendCreateDescriptor)                   \
-  X(cudnnBackendDestroyDescriptor)                  \
-  X(cudnnBackendFinalize)                           \
-  X(cudnnBackendSetAttribute)                       \
-  X(cudnnBackendGetAttribute)                       \
-  X(cudnnBackendExecute)                            \
-  X(cudnnCreateTensorDescriptor)                    \
-  X(cudnnSetTensorNdDescriptor)                     \
-  X(cudnnDestroyTensorDescriptor)                   \
-  X(cudnnCreateFilterDescriptor)                    \
-  X(cudnnSetFilterNdDescriptor)                     \
-  X(cudnnDestroyFilterDescriptor)                   \
-  X(cudnnCreateConvolutionDescriptor)               \
-  X(cudnnSetConvolutionNdDescriptor)                \
-  X(cudnnSetConvolutionGroupCount)                  \
-  X(cudnnSetConvolutionMathType)                    \
-  X(cudnnDestroyConvolutionDescriptor)              \
-  X(cudnnGetConvolutionForwardAlgorithm_v7)         \
-  X(cudnnGetConvolutionBackwardDataAlgorithm_v7)    \
-  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)  \
-  X(cudnnGetConvolutionForwardWorkspaceSize)        \
-  X(cudnnGetConvolutionBackwardDataWorkspaceSize)   \
-  X(cudnnGetConvolutionBackwardFilterWorkspaceSize) \
-  X(cudnnConvolutionForward)                        \
-  X(cudnnConvolutionBackwardData)                   \
-  X(cudnnConvolutionBackwardFilter)                 \
-  X(cudnnDeriveBNTensorDescriptor)                  \
-  X(cudnnBatchNormalizationForwardTraining)         \
-  X(cudnnBatchNormalizationBackward)
+#define GRADSMITH_CUDNN_FUNCTIONS(X)                          \
+  X(cudnnGetVersion)                                          \
+  X(cudnnGetErrorString)                                      \
+  X(cudnnGetLastErrorString)                                  \
+  X(cudnnCreate)                                              \
+  X(cudnnDestroy)                                             \
+  X(cudnnSetStream)                                           \
+  X(cudnnBackendCreateDescriptor)                             \
+  X(cudnnBackendDestroyDescriptor)                            \
+  X(cudnnBackendFinalize)                                     \
+  X(cudnnBackendSetAttribute)                                 \
+  X(cudnnBackendGetAttribute)                                 \
+  X(cudnnBackendExecute)                                      \
+  X(cudnnCreateTensorDescriptor)                              \
+  X(cudnnSetTensorNdDescriptor)                               \
+  X(cudnnDestroyTensorDescriptor)                             \
+  X(cudnnCreateFilterDescriptor)                              \
+  X(cudnnSetFilterNdDescriptor)                               \
+  X(cudnnDestroyFilterDescriptor)                             \
+  X(cudnnCreateConvolutionDescriptor)                         \
+  X(cudnnSetConvolutionNdDescriptor)                          \
+  X(cudnnSetConvolutionGroupCount)                            \
+  X(cudnnSetConvolutionMathType)                              \
+  X(cudnnDestroyConvolutionDescriptor)                        \
+  X(cudnnGetConvolutionForwardAlgorithm_v7)                   \
+  X(cudnnGetConvolutionBackwardDataAlgorithm_v7)              \
+  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)            \
+  X(cudnnGetConvolutionForwardWorkspaceSize)                  \
+  X(cudnnGetConvolutionBackwardDataWorkspaceSize)             \
+  X(cudnnGetConvolutionBackwardFilterWorkspaceSize)           \
+  X(cudnnConvolutionForward)                                  \
+  X(cudnnConvolutionBackwardData)                             \
+  X(cudnnConvolutionBackwardFilter)                           \
+  X(cudnnDeriveBNTensorDescriptor)                            \
+  X(cudnnBatchNormalizationForwardTraining)                   \
+  X(cudnnBatchNormalizationBackward)                          \
+  X(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize) \
+  X(cudnnGetBatchNormalizationBackwardExWorkspaceSize)        \
+  X(cudnnGetBatchNormalizationTrainingExReserveSpaceSize)     \
+  X(cudnnBatchNormalizationForwardTrainingEx)                 \
+  X(cudnnBatchNormalizationBackwardEx)
 
 namespace gradsmith::cuda {
 

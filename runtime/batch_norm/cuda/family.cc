@@ -213,12 +213,17 @@ BuildGraph(const Target& target, const OpTask& task, const std::string& variant)
 // ---------------------------------------------------------------------------------------------
 
 template <bool kPersistent>
-Result<Variants> FitLegacy(const Target& /*target*/, const OpTask& task) {
+Result<Variants> FitLegacy(const Target& target, const OpTask& task) {
   const Result<StagedForm> form = LegacyForm(task);
   if (!form.ok()) {
     return form.status();
   }
-  return cuda::OneWay(StagedBytes(*form), {.may_overflow = kPersistent});
+  const Result<std::size_t> workspace = LegacyWorkspace(*target.cudnn, *form, kPersistent);
+  if (!workspace.ok()) {
+    return workspace.status();
+  }
+  return cuda::OneWay(
+      *workspace + StagedBytes(*form), {.may_overflow = kPersistent && !form->channels_last});
 }
 
 template <bool kPersistent>
@@ -309,7 +314,7 @@ std::unique_ptr<Plan> MakeOwnPlan(const cuda::DeviceInfo& device, const OpTask& 
 constinit const cuda::FamilyOnCuda kFamily = {
     .table = kTable,
     .needs = cuda::Needs::kCudnn,
-    .revision = 2,
+    .revision = 3,
     .is_trivial = &IsTrivial,
     .values = &ValuesOf,
     .comparison = &kChannelsComparison};

@@ -1,9 +1,11 @@
 #include "batch_norm/cuda/legacy.h"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "cuda/cudnn.h"
@@ -76,29 +78,86 @@ class Factor {
   bool is_wide_;
 };
 
+/// How cuDNN is called: what describes the large tensors and the parameters, and by which
+/// functions.
+struct LegacyCall {
+  cudnnBatchNormMode_t mode = CUDNN_BATCHNORM_SPATIAL;
+  TensorDescriptor tensor;
+  TensorDescriptor parameter;
+  /// By the functions that end in Ex.
+  bool extended = false;
+  std::size_t workspace = 0;
+};
+
+/// What the extended functions' forward would keep for their gradient: nothing, as a rule. We have
+/// not called that forward.
+Status KeepsNothing(cuda::CudnnHandle& handle, const LegacyCall& call) {
+  std::size_t kept = 0;
+  const Status status = ToStatus(
+      Cudnn().cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
+          handle.raw(), call.mode, CUDNN_BATCHNORM_OPS_BN, nullptr, call.tensor.raw(), &kept),
+      "asking what batch normalization keeps");
+  return !status.ok() || kept == 0
+             ? status
+             : Unsupported("its forward keeps " + std::to_string(kept) + " bytes for the gradient");
+}
+
+Status AskForWorkspace(cuda::CudnnHandle& handle, bool is_forward, LegacyCall* call) {
+  cudnnTensorDescriptor_t tensor = call->tensor.raw();
+  return ToStatus(
+      is_forward ? Cudnn().cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+                       handle.raw(), call->mode, CUDNN_BATCHNORM_OPS_BN, tensor, nullptr, tensor,
+                       call->parameter.raw(), nullptr, &call->workspace)
+                 : Cudnn().cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+                       handle.raw(), call->mode, CUDNN_BATCHNORM_OPS_BN, tensor, nullptr, tensor,
+                       nullptr, tensor, call->parameter.raw(), nullptr, &call->workspace),
+      "asking for the workspace of batch normalization");
+}
+
+Result<LegacyCall> MakeCall(cuda::CudnnHandle& handle, const StagedForm& form, bool persistent) {
+  LegacyCall call;
+  call.mode = persistent ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
+  call.extended = persistent && form.channels_last;
+  Status status = DescribeTensor(form, &call.tensor);
+  if (status.ok()) {
+    status = DeriveParameters(call.tensor, call.mode, &call.parameter);
+  }
+  if (status.ok() && call.extended) {
+    status = KeepsNothing(handle, call);
+  }
+  if (status.ok() && call.extended) {
+    status = AskForWorkspace(handle, DirectionOf(form.inner) == Direction::kForward, &call);
+  }
+  if (!status.ok()) {
+    return status;
+  }
+  return call;
+}
+
 class LegacyPlan final : public internal::Plan {
  public:
   LegacyPlan(
       const cuda::DeviceInfo& device,
       cuda::CudnnHandle& handle,
       const StagedForm& form,
-      cudnnBatchNormMode_t mode,
-      TensorDescriptor tensor,
-      TensorDescriptor parameter)
-      : device_(device),
-        handle_(handle),
-        task_(form.inner),
-        mode_(mode),
-        tensor_(std::move(tensor)),
-        parameter_(std::move(parameter)) {}
+      LegacyCall call)
+      : device_(device), handle_(handle), task_(form.inner), call_(std::move(call)) {}
 
-  [[nodiscard]] std::size_t workspace() const override { return 0; }
+  [[nodiscard]] std::size_t workspace() const override { return call_.workspace; }
 
   Status Run(const internal::Launch& launch) override {
     if (Status status = handle_.UseStream(launch.stream); !status.ok()) {
       return status;
     }
-    return DirectionOf(task_) == Direction::kForward ? RunForward(launch) : RunBackward(launch);
+    if (DirectionOf(task_) == Direction::kBackward) {
+      return ToStatus(Backward(launch), "running the gradient of the legacy batch normalization");
+    }
+    Status status = CopyRunning(launch, forward::kRunningMean, forward::kNewRunningMean);
+    if (status.ok()) {
+      status = CopyRunning(launch, forward::kRunningVar, forward::kNewRunningVar);
+    }
+    return status.ok() ? ToStatus(Forward(launch), "running the legacy batch normalization")
+                       : status;
   }
 
  private:
@@ -120,71 +179,80 @@ class LegacyPlan final : public internal::Plan {
     return task_.tensors[operand].present ? launch.operands[operand] : nullptr;
   }
 
-  Status RunForward(const internal::Launch& launch) {
+  cudnnStatus_t Forward(const internal::Launch& launch) {
     using namespace forward;  // NOLINT(google-build-using-namespace): names of one list
-    Status status = CopyRunning(launch, kRunningMean, kNewRunningMean);
-    if (status.ok()) {
-      status = CopyRunning(launch, kRunningVar, kNewRunningVar);
-    }
-    if (!status.ok()) {
-      return status;
-    }
     const Factor one(1, XOf(task_).type);
     const Factor zero(0, XOf(task_).type);
-    const cudnnStatus_t result = Cudnn().cudnnBatchNormalizationForwardTraining(
-        handle_.raw(), mode_, one.get(), zero.get(), tensor_.raw(), At(launch, kX), tensor_.raw(),
-        At(launch, kY), parameter_.raw(), At(launch, kScale), At(launch, kB),
-        1 - launch.scalars[kMomentum], At(launch, kNewRunningMean), At(launch, kNewRunningVar),
-        launch.scalars[kEpsilon], At(launch, kSavedMean), At(launch, kSavedInvStd));
-    return result == CUDNN_STATUS_SUCCESS
-               ? Status()
-               : ToStatus(result, "running the legacy batch normalization");
+    cudnnTensorDescriptor_t tensor = call_.tensor.raw();
+    cudnnTensorDescriptor_t parameter = call_.parameter.raw();
+    const double weight = 1 - launch.scalars[kMomentum];
+    const double epsilon = launch.scalars[kEpsilon];
+    if (call_.extended) {
+      return Cudnn().cudnnBatchNormalizationForwardTrainingEx(
+          handle_.raw(), call_.mode, CUDNN_BATCHNORM_OPS_BN, one.get(), zero.get(), tensor,
+          At(launch, kX), nullptr, nullptr, tensor, At(launch, kY), parameter, At(launch, kScale),
+          At(launch, kB), weight, At(launch, kNewRunningMean), At(launch, kNewRunningVar), epsilon,
+          At(launch, kSavedMean), At(launch, kSavedInvStd), nullptr, launch.workspace,
+          call_.workspace, nullptr, 0);
+    }
+    return Cudnn().cudnnBatchNormalizationForwardTraining(
+        handle_.raw(), call_.mode, one.get(), zero.get(), tensor, At(launch, kX), tensor,
+        At(launch, kY), parameter, At(launch, kScale), At(launch, kB), weight,
+        At(launch, kNewRunningMean), At(launch, kNewRunningVar), epsilon, At(launch, kSavedMean),
+        At(launch, kSavedInvStd));
   }
 
-  Status RunBackward(const internal::Launch& launch) {
+  cudnnStatus_t Backward(const internal::Launch& launch) {
     using namespace backward;  // NOLINT(google-build-using-namespace): names of one list
     const DataType type = XOf(task_).type;
     const Factor one(1, type);
     const Factor data_factor(task_.tensors[kDX].accumulate ? 1 : 0, type);
     const Factor parameter_factor(task_.tensors[kDScale].accumulate ? 1 : 0, type);
-    const cudnnStatus_t result = Cudnn().cudnnBatchNormalizationBackward(
-        handle_.raw(), mode_, one.get(), data_factor.get(), one.get(), parameter_factor.get(),
-        tensor_.raw(), At(launch, kX), tensor_.raw(), At(launch, kDY), tensor_.raw(),
-        At(launch, kDX), parameter_.raw(), At(launch, kScale), At(launch, kDScale),
-        At(launch, kDBias), kUnusedEpsilon, At(launch, kSavedMean), At(launch, kSavedInvStd));
-    return result == CUDNN_STATUS_SUCCESS
-               ? Status()
-               : ToStatus(result, "running the gradient of the legacy batch normalization");
+    cudnnTensorDescriptor_t tensor = call_.tensor.raw();
+    cudnnTensorDescriptor_t parameter = call_.parameter.raw();
+    if (call_.extended) {
+      return Cudnn().cudnnBatchNormalizationBackwardEx(
+          handle_.raw(), call_.mode, CUDNN_BATCHNORM_OPS_BN, one.get(), data_factor.get(),
+          one.get(), parameter_factor.get(), tensor, At(launch, kX), nullptr, nullptr, tensor,
+          At(launch, kDY), nullptr, nullptr, tensor, At(launch, kDX), parameter, At(launch, kScale),
+          nullptr, At(launch, kDScale), At(launch, kDBias), kUnusedEpsilon, At(launch, kSavedMean),
+          At(launch, kSavedInvStd), nullptr, launch.workspace, call_.workspace, nullptr, 0);
+    }
+    return Cudnn().cudnnBatchNormalizationBackward(
+        handle_.raw(), call_.mode, one.get(), data_factor.get(), one.get(), parameter_factor.get(),
+        tensor, At(launch, kX), tensor, At(launch, kDY), tensor, At(launch, kDX), parameter,
+        At(launch, kScale), At(launch, kDScale), At(launch, kDBias), kUnusedEpsilon,
+        At(launch, kSavedMean), At(launch, kSavedInvStd));
   }
 
   const cuda::DeviceInfo& device_;
   cuda::CudnnHandle& handle_;
   cuda::OpTask task_;
-  cudnnBatchNormMode_t mode_;
-  TensorDescriptor tensor_;
-  TensorDescriptor parameter_;
+  LegacyCall call_;
 };
 
 }  // namespace
+
+Result<std::size_t>
+LegacyWorkspace(cuda::CudnnHandle& handle, const StagedForm& form, bool persistent) {
+  const Result<LegacyCall> call = MakeCall(handle, form, persistent);
+  if (!call.ok()) {
+    return call.status();
+  }
+  return call->workspace;
+}
 
 Result<std::unique_ptr<internal::Plan>> BuildLegacyPlan(
     const cuda::DeviceInfo& device,
     cuda::CudnnHandle& handle,
     const StagedForm& form,
     bool persistent) {
-  const cudnnBatchNormMode_t mode =
-      persistent ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
-  TensorDescriptor tensor;
-  TensorDescriptor parameter;
-  Status status = DescribeTensor(form, &tensor);
-  if (status.ok()) {
-    status = DeriveParameters(tensor, mode, &parameter);
+  Result<LegacyCall> call = MakeCall(handle, form, persistent);
+  if (!call.ok()) {
+    return call.status();
   }
-  if (!status.ok()) {
-    return status;
-  }
-  return std::unique_ptr<internal::Plan>(std::make_unique<LegacyPlan>(
-      device, handle, form, mode, std::move(tensor), std::move(parameter)));
+  return std::unique_ptr<internal::Plan>(
+      std::make_unique<LegacyPlan>(device, handle, form, std::move(*call)));
 }
 
 }  // namespace gradsmith::batch_norm
