@@ -912,199 +912,199 @@ constinit const std::int32_t kEntryLine = 2196;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_stub
 
-// ops.yaml:2240
+// ops.yaml:2241
 namespace generated::layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2240;
+constinit const std::int32_t kEntryLine = 2241;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::layer_normalization_grad_stub
 
-// ops.yaml:2269
+// ops.yaml:2270
 namespace generated::simplified_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2269;
+constinit const std::int32_t kEntryLine = 2270;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_stub
 
-// ops.yaml:2290
+// ops.yaml:2291
 namespace generated::simplified_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2290;
+constinit const std::int32_t kEntryLine = 2291;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::simplified_layer_normalization_grad_stub
 
-// ops.yaml:2316
+// ops.yaml:2317
 namespace generated::reduce_sum_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2316;
+constinit const std::int32_t kEntryLine = 2317;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_stub
 
-// ops.yaml:2339
+// ops.yaml:2340
 namespace generated::reduce_sum_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2339;
+constinit const std::int32_t kEntryLine = 2340;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_sum_grad_stub
 
-// ops.yaml:2354
+// ops.yaml:2355
 namespace generated::reduce_mean_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2354;
+constinit const std::int32_t kEntryLine = 2355;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_stub
 
-// ops.yaml:2368
+// ops.yaml:2369
 namespace generated::reduce_mean_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2368;
+constinit const std::int32_t kEntryLine = 2369;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_mean_grad_stub
 
-// ops.yaml:2381
+// ops.yaml:2382
 namespace generated::reduce_l1_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2381;
+constinit const std::int32_t kEntryLine = 2382;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_stub
 
-// ops.yaml:2393
+// ops.yaml:2394
 namespace generated::reduce_l1_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2393;
+constinit const std::int32_t kEntryLine = 2394;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l1_grad_stub
 
-// ops.yaml:2409
+// ops.yaml:2410
 namespace generated::reduce_l2_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2409;
+constinit const std::int32_t kEntryLine = 2410;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_stub
 
-// ops.yaml:2421
+// ops.yaml:2422
 namespace generated::reduce_l2_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2421;
+constinit const std::int32_t kEntryLine = 2422;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_l2_grad_stub
 
-// ops.yaml:2438
+// ops.yaml:2441
 namespace generated::reduce_log_sum_exp_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2438;
+constinit const std::int32_t kEntryLine = 2441;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_stub
 
-// ops.yaml:2453
+// ops.yaml:2456
 namespace generated::reduce_log_sum_exp_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2453;
+constinit const std::int32_t kEntryLine = 2456;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::reduce_log_sum_exp_grad_stub
 
-// ops.yaml:2467
+// ops.yaml:2473
 namespace generated::softmax_cross_entropy_with_labels_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2467;
+constinit const std::int32_t kEntryLine = 2473;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_stub
 
-// ops.yaml:2513
+// ops.yaml:2519
 namespace generated::softmax_cross_entropy_with_labels_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2513;
+constinit const std::int32_t kEntryLine = 2519;
 extern const std::array<Row, 16> kRows;
 }  // namespace generated::softmax_cross_entropy_with_labels_grad_stub
 
-// ops.yaml:2540
+// ops.yaml:2546
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2540;
+constinit const std::int32_t kEntryLine = 2546;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_stub
 
-// ops.yaml:2586
+// ops.yaml:2592
 namespace generated::softmax_cross_entropy_loss_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2586;
+constinit const std::int32_t kEntryLine = 2592;
 extern const std::array<Row, 20> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_grad_stub
 
-// ops.yaml:2624
+// ops.yaml:2630
 namespace generated::softmax_cross_entropy_loss_internal_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2624;
+constinit const std::int32_t kEntryLine = 2630;
 extern const std::array<Row, 12> kRows;
 }  // namespace generated::softmax_cross_entropy_loss_internal_grad_stub
 
-// ops.yaml:2666
+// ops.yaml:2672
 namespace generated::lp_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2666;
+constinit const std::int32_t kEntryLine = 2672;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_stub
 
-// ops.yaml:2691
+// ops.yaml:2697
 namespace generated::lp_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2691;
+constinit const std::int32_t kEntryLine = 2697;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::lp_normalization_grad_stub
 
-// ops.yaml:2714
+// ops.yaml:2720
 namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2714;
+constinit const std::int32_t kEntryLine = 2720;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2748
+// ops.yaml:2754
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2748;
+constinit const std::int32_t kEntryLine = 2754;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2779
+// ops.yaml:2785
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2779;
+constinit const std::int32_t kEntryLine = 2785;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2807
+// ops.yaml:2813
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2807;
+constinit const std::int32_t kEntryLine = 2813;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2830
+// ops.yaml:2836
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2830;
+constinit const std::int32_t kEntryLine = 2836;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2862
+// ops.yaml:2868
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2862;
+constinit const std::int32_t kEntryLine = 2868;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2890
+// ops.yaml:2896
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2890;
+constinit const std::int32_t kEntryLine = 2896;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2924
+// ops.yaml:2930
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2924;
+constinit const std::int32_t kEntryLine = 2930;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1369,61 +1369,61 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::log_softmax_grad_stub::kRows),
     // ops.yaml:2196
     std::span<const Row>(generated::layer_normalization_stub::kRows),
-    // ops.yaml:2240
+    // ops.yaml:2241
     std::span<const Row>(generated::layer_normalization_grad_stub::kRows),
-    // ops.yaml:2269
+    // ops.yaml:2270
     std::span<const Row>(generated::simplified_layer_normalization_stub::kRows),
-    // ops.yaml:2290
+    // ops.yaml:2291
     std::span<const Row>(generated::simplified_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2316
+    // ops.yaml:2317
     std::span<const Row>(generated::reduce_sum_stub::kRows),
-    // ops.yaml:2339
+    // ops.yaml:2340
     std::span<const Row>(generated::reduce_sum_grad_stub::kRows),
-    // ops.yaml:2354
+    // ops.yaml:2355
     std::span<const Row>(generated::reduce_mean_stub::kRows),
-    // ops.yaml:2368
+    // ops.yaml:2369
     std::span<const Row>(generated::reduce_mean_grad_stub::kRows),
-    // ops.yaml:2381
+    // ops.yaml:2382
     std::span<const Row>(generated::reduce_l1_stub::kRows),
-    // ops.yaml:2393
+    // ops.yaml:2394
     std::span<const Row>(generated::reduce_l1_grad_stub::kRows),
-    // ops.yaml:2409
+    // ops.yaml:2410
     std::span<const Row>(generated::reduce_l2_stub::kRows),
-    // ops.yaml:2421
+    // ops.yaml:2422
     std::span<const Row>(generated::reduce_l2_grad_stub::kRows),
-    // ops.yaml:2438
+    // ops.yaml:2441
     std::span<const Row>(generated::reduce_log_sum_exp_stub::kRows),
-    // ops.yaml:2453
+    // ops.yaml:2456
     std::span<const Row>(generated::reduce_log_sum_exp_grad_stub::kRows),
-    // ops.yaml:2467
+    // ops.yaml:2473
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_stub::kRows),
-    // ops.yaml:2513
+    // ops.yaml:2519
     std::span<const Row>(generated::softmax_cross_entropy_with_labels_grad_stub::kRows),
-    // ops.yaml:2540
+    // ops.yaml:2546
     std::span<const Row>(generated::softmax_cross_entropy_loss_stub::kRows),
-    // ops.yaml:2586
+    // ops.yaml:2592
     std::span<const Row>(generated::softmax_cross_entropy_loss_grad_stub::kRows),
-    // ops.yaml:2624
+    // ops.yaml:2630
     std::span<const Row>(generated::softmax_cross_entropy_loss_internal_grad_stub::kRows),
-    // ops.yaml:2666
+    // ops.yaml:2672
     std::span<const Row>(generated::lp_normalization_stub::kRows),
-    // ops.yaml:2691
+    // ops.yaml:2697
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
-    // ops.yaml:2714
+    // ops.yaml:2720
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2748
+    // ops.yaml:2754
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2779
+    // ops.yaml:2785
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2807
+    // ops.yaml:2813
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2830
+    // ops.yaml:2836
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2862
+    // ops.yaml:2868
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2890
+    // ops.yaml:2896
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2924
+    // ops.yaml:2930
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

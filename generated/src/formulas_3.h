@@ -157,9 +157,10 @@ struct ReduceLogSumExpGradFormulaOf {
   static constexpr int kOutputs = 1;
   template <typename A>
   GRADSMITH_FUNCTOR static void Map(const A* in, A* out, const A* /*scalars*/) {
-    // dX = dY * exp(X - where(Y - Y < 1, Y, 0))
-    const A v0 = in[2] - in[2] < A{1} ? in[2] : A{0};
-    out[0] = in[0] * Math::Exp(in[1] - v0);
+    // dX = dY * where(2 * Y == Y and Y < 0, 0, exp(X - Y))
+    const bool v0 = A{2} * in[2] == in[2] && in[2] < A{0};
+    const A v1 = v0 ? A{0} : Math::Exp(in[1] - in[2]);
+    out[0] = in[0] * v1;
   }
 };
 using ReduceLogSumExpGradFormula = ReduceLogSumExpGradFormulaOf<::gradsmith::formula::Precise>;

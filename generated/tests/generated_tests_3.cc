@@ -2492,47 +2492,53 @@ const reference::FormulaNode kNodes[] = {
     // 0
     {.operation = "input", .name = "dY"},
     // 1
-    {.operation = "input", .name = "X"},
+    {.operation = "number", .number = 2.0},
     // 2
     {.operation = "input", .name = "Y"},
     // 3
-    {.operation = "subtract", .arguments = {2, 2}},
+    {.operation = "multiply", .arguments = {1, 2}},
     // 4
-    {.operation = "number", .number = 1.0},
+    {.operation = "equal", .arguments = {3, 2}},
     // 5
-    {.operation = "less", .arguments = {3, 4}},
-    // 6
     {.operation = "number", .number = 0.0},
+    // 6
+    {.operation = "less", .arguments = {2, 5}},
     // 7
-    {.operation = "where", .arguments = {5, 2, 6}},
+    {.operation = "and", .arguments = {4, 6}},
     // 8
-    {.operation = "subtract", .arguments = {1, 7}},
+    {.operation = "input", .name = "X"},
     // 9
-    {.operation = "exp", .arguments = {8}},
+    {.operation = "subtract", .arguments = {8, 2}},
     // 10
-    {.operation = "multiply", .arguments = {0, 9}},
+    {.operation = "exp", .arguments = {9}},
     // 11
-    {.operation = "max", .arguments = {1}, .over = {"A"}},
+    {.operation = "where", .arguments = {7, 5, 10}},
     // 12
-    {.operation = "subtract", .arguments = {11, 11}},
+    {.operation = "multiply", .arguments = {0, 11}},
     // 13
-    {.operation = "less", .arguments = {12, 4}},
+    {.operation = "max", .arguments = {8}, .over = {"A"}},
     // 14
-    {.operation = "where", .arguments = {13, 11, 6}},
+    {.operation = "subtract", .arguments = {13, 13}},
     // 15
-    {.operation = "subtract", .arguments = {1, 14}},
+    {.operation = "number", .number = 1.0},
     // 16
-    {.operation = "exp", .arguments = {15}},
+    {.operation = "less", .arguments = {14, 15}},
     // 17
-    {.operation = "sum", .arguments = {16}, .over = {"A"}},
+    {.operation = "where", .arguments = {16, 13, 5}},
     // 18
-    {.operation = "log", .arguments = {17}},
+    {.operation = "subtract", .arguments = {8, 17}},
     // 19
-    {.operation = "add", .arguments = {14, 18}},
+    {.operation = "exp", .arguments = {18}},
+    // 20
+    {.operation = "sum", .arguments = {19}, .over = {"A"}},
+    // 21
+    {.operation = "log", .arguments = {20}},
+    // 22
+    {.operation = "add", .arguments = {17, 21}},
 };
 const std::size_t kDomain[] = {
     // add
-    19,
+    22,
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -2559,7 +2565,7 @@ const reference::NamedFormulaOracle kOracle({
         },
     .outputs =
         {
-            {.name = "dX", .node = 10},
+            {.name = "dX", .node = 12},
         },
     .domain = kDomain,
 });
@@ -2571,6 +2577,8 @@ const reference::FormulaNode kSeamNodes[] = {
     {.operation = "negate", .arguments = {0}},
     // 2
     {.operation = "number", .number = 0.0},
+    // 3
+    {.operation = "nan"},
 };
 const Seam kSeams[] = {
     {
@@ -2583,6 +2591,30 @@ const Seam kSeams[] = {
         .gives =
             {
                 {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = 0, Y = inf",
+        .at =
+            {
+                {.tensor = "X", .node = 2},
+                {.tensor = "Y", .node = 0},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 2},
+            },
+    },
+    {
+        .text = "X = 0, Y = nan",
+        .at =
+            {
+                {.tensor = "X", .node = 2},
+                {.tensor = "Y", .node = 3},
+            },
+        .gives =
+            {
+                {.tensor = "dX", .node = 3},
             },
     },
 };
@@ -3024,23 +3056,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 

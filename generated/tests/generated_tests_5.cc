@@ -4144,7 +4144,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4162,7 +4162,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -4180,7 +4180,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -4204,7 +4204,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -4228,7 +4228,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -4252,7 +4252,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -4270,7 +4270,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 44 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -4306,23 +4306,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 
@@ -4334,9 +4334,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"axis", -1},
     // ops.yaml: LayerNormalization, line 25 of the entry
+    {"axis", -1},
+    // ops.yaml: LayerNormalization, line 26 of the entry
     {"epsilon", 1e-05},
 };
 
@@ -5486,9 +5486,9 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 24 of the entry
-    {"axis", -1},
     // ops.yaml: LayerNormalization, line 25 of the entry
+    {"axis", -1},
+    // ops.yaml: LayerNormalization, line 26 of the entry
     {"epsilon", 1e-05},
 };
 

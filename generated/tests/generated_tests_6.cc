@@ -3703,7 +3703,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: LayerNormalization, line 37 of the entry
+// ops.yaml: LayerNormalization, line 38 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -3723,7 +3723,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: LayerNormalization, line 38 of the entry
+// ops.yaml: LayerNormalization, line 39 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes1 = {};
 const Case kCase1 = {
     .name = "odd",
@@ -3743,7 +3743,7 @@ const Case kCase1 = {
     .typed_attributes = &kAttributes1,
 };
 
-// ops.yaml: LayerNormalization, line 39 of the entry
+// ops.yaml: LayerNormalization, line 40 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
@@ -3769,7 +3769,7 @@ const Case kCase2 = {
     .typed_attributes = &kAttributes2,
 };
 
-// ops.yaml: LayerNormalization, line 40 of the entry
+// ops.yaml: LayerNormalization, line 41 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes3 = {
     .axis = 0,
 };
@@ -3795,7 +3795,7 @@ const Case kCase3 = {
     .typed_attributes = &kAttributes3,
 };
 
-// ops.yaml: LayerNormalization, line 41 of the entry
+// ops.yaml: LayerNormalization, line 42 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes4 = {
     .axis = 2,
 };
@@ -3821,7 +3821,7 @@ const Case kCase4 = {
     .typed_attributes = &kAttributes4,
 };
 
-// ops.yaml: LayerNormalization, line 42 of the entry
+// ops.yaml: LayerNormalization, line 43 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes5 = {};
 const Case kCase5 = {
     .name = "no_rows",
@@ -3841,7 +3841,7 @@ const Case kCase5 = {
     .typed_attributes = &kAttributes5,
 };
 
-// ops.yaml: LayerNormalization, line 43 of the entry
+// ops.yaml: LayerNormalization, line 44 of the entry
 const ::gradsmith::SimplifiedLayerNormalizationGradAttributes kAttributes6 = {};
 const Case kCase6 = {
     .name = "empty_rows",
@@ -3879,23 +3879,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"half_float", &Run<float, MLFloat16, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"bf16_float", &Run<float, BFloat16, float>},
+    {"half_float", &Run<float, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"bf16_float", &Run<float, BFloat16, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<MLFloat16, float, float>},
 };
 

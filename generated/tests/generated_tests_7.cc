@@ -4287,23 +4287,23 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: LayerNormalization, line 27 of the entry
-    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 28 of the entry
-    {"double", &Run<double, double, double>},
+    {"float", &Run<float, float, float>},
     // ops.yaml: LayerNormalization, line 29 of the entry
-    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
+    {"double", &Run<double, double, double>},
     // ops.yaml: LayerNormalization, line 30 of the entry
-    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
+    {"half", &Run<MLFloat16, MLFloat16, MLFloat16>},
     // ops.yaml: LayerNormalization, line 31 of the entry
-    {"half_float", &Run<MLFloat16, float, float>},
+    {"bf16", &Run<BFloat16, BFloat16, BFloat16>},
     // ops.yaml: LayerNormalization, line 32 of the entry
-    {"bf16_float", &Run<BFloat16, float, float>},
+    {"half_float", &Run<MLFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 33 of the entry
-    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
+    {"bf16_float", &Run<BFloat16, float, float>},
     // ops.yaml: LayerNormalization, line 34 of the entry
-    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    {"half_float_stats", &Run<MLFloat16, MLFloat16, float>},
     // ops.yaml: LayerNormalization, line 35 of the entry
+    {"bf16_float_stats", &Run<BFloat16, BFloat16, float>},
+    // ops.yaml: LayerNormalization, line 36 of the entry
     {"float_half", &Run<float, MLFloat16, float>},
 };
 

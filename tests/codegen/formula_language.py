@@ -125,7 +125,7 @@ def power_in_double(a: float, b: float) -> float:
     try:
         return math.pow(a, b)
     except ValueError:
-        return math.inf if a == 0 else math.nan
+        return (math.copysign(math.inf, a) if b % 2 == 1 else math.inf) if a == 0 else math.nan
     except OverflowError:
         return math.inf
 

@@ -29,7 +29,11 @@ from formula_language import (
 
 GRADIENTS = [name for name in gradients() if has_rows(OPS[name])]
 SIZES = (2, 3, 1)  # of the dims of the largest tensor; further ones have one place
-OTHER_SIZES = {"InstanceNormalization": (2, 1, 2), "GroupNormalization": (2, 1, 2, 2)}  # which reduce other dims
+OTHER_SIZES = {  # which reduce other dims
+    "InstanceNormalization": (2, 1, 3),
+    "GroupNormalization": (2, 1, 2, 2),
+    "MeanVarianceNormalization": (3, 2, 1),
+}
 POINTS = 12
 LABELS = (2, 0, 1)  # of samples in turn, less than the classes
 
@@ -160,12 +164,13 @@ class Derivatives:
             weights[key].cells[place] * cell for key in self.given for place, cell in self.outputs[key].cells.items()
         )
         self.all_arguments = [*self.arguments, *[one for array in weights.values() for one in array.cells.values()]]
-        self.slopes = {
-            output: {
-                place: sympy.lambdify(self.all_arguments, sympy.diff(loss, symbol), "mpmath")
-                for place, symbol in symbols[tensor["gradient_of"]].cells.items()
-            }
+        self.expressions = {
+            output: {place: sympy.diff(loss, one) for place, one in symbols[tensor["gradient_of"]].cells.items()}
             for output, tensor in self.op["outputs"].items()
+        }
+        self.slopes = {
+            output: {place: sympy.lambdify(self.all_arguments, one, "mpmath") for place, one in cells.items()}
+            for output, cells in self.expressions.items()
         }
         self.symbols_of = symbols
         self.weights = weights

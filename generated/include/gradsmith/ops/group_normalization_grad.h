@@ -87,31 +87,31 @@ struct GroupNormalizationGradOutputs {
 /// True for the type combinations that ops.yaml declares for GroupNormalizationGrad.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasGroupNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 27 of the entry
-template <>
-inline constexpr bool kHasGroupNormalizationGrad<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 28 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<double, double, double> = true;
+inline constexpr bool kHasGroupNormalizationGrad<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasGroupNormalizationGrad<double, double, double> = true;
 // ops.yaml: LayerNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: LayerNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, float, float> = true;
+inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: LayerNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<BFloat16, float, float> = true;
+inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasGroupNormalizationGrad<BFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasGroupNormalizationGrad<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasGroupNormalizationGrad<BFloat16, BFloat16, float> = true;
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasGroupNormalizationGrad<float, MLFloat16, float> = true;
 

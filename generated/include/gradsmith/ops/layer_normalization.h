@@ -42,10 +42,10 @@ namespace gradsmith {
 // ops.yaml: LayerNormalization, line 1 of the entry
 struct LayerNormalizationAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalization, line 24 of the entry
+  // ops.yaml: LayerNormalization, line 25 of the entry
   ::std::int64_t axis = -1;
   /// added to the variance
-  // ops.yaml: LayerNormalization, line 25 of the entry
+  // ops.yaml: LayerNormalization, line 26 of the entry
   double epsilon = 1e-05;
 };
 
@@ -53,13 +53,13 @@ struct LayerNormalizationAttributes {
 template <typename T_, typename T1_, typename T2_>
 struct LayerNormalizationInputs {
   /// [*P, *S]: what is normalized
-  // ops.yaml: LayerNormalization, line 13 of the entry
+  // ops.yaml: LayerNormalization, line 14 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*S]: factor of the normalized X
-  // ops.yaml: LayerNormalization, line 14 of the entry
+  // ops.yaml: LayerNormalization, line 15 of the entry
   ::gradsmith::TensorView<const T1_> scale = {};
   /// [*S], optional: added after scaling
-  // ops.yaml: LayerNormalization, line 15 of the entry
+  // ops.yaml: LayerNormalization, line 16 of the entry
   ::gradsmith::TensorView<const T1_> B = {};
 };
 
@@ -68,44 +68,44 @@ struct LayerNormalizationInputs {
 template <typename T_, typename T1_, typename T2_>
 struct LayerNormalizationOutputs {
   /// [*P, *S]: (X - mean) * inv_std * scale + B
-  // ops.yaml: LayerNormalization, line 17 of the entry
+  // ops.yaml: LayerNormalization, line 18 of the entry
   ::gradsmith::TensorView<T1_> Y = {};
   /// [*P], optional: mean of the row
-  // ops.yaml: LayerNormalization, line 18 of the entry
+  // ops.yaml: LayerNormalization, line 19 of the entry
   ::gradsmith::TensorView<T2_> mean = {};
   /// [*P], optional: 1 / sqrt(biased variance of the row + epsilon)
-  // ops.yaml: LayerNormalization, line 19 of the entry
+  // ops.yaml: LayerNormalization, line 20 of the entry
   ::gradsmith::TensorView<T2_> inv_std = {};
 };
 
 /// True for the type combinations that ops.yaml declares for LayerNormalization.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasLayerNormalization = false;
-// ops.yaml: LayerNormalization, line 27 of the entry
-template <>
-inline constexpr bool kHasLayerNormalization<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 28 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<double, double, double> = true;
+inline constexpr bool kHasLayerNormalization<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasLayerNormalization<double, double, double> = true;
 // ops.yaml: LayerNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasLayerNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: LayerNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<MLFloat16, float, float> = true;
+inline constexpr bool kHasLayerNormalization<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: LayerNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<BFloat16, float, float> = true;
+inline constexpr bool kHasLayerNormalization<MLFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasLayerNormalization<BFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasLayerNormalization<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasLayerNormalization<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasLayerNormalization<BFloat16, BFloat16, float> = true;
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasLayerNormalization<float, MLFloat16, float> = true;
 

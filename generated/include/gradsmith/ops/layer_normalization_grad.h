@@ -87,31 +87,31 @@ struct LayerNormalizationGradOutputs {
 /// True for the type combinations that ops.yaml declares for LayerNormalizationGrad.
 template <typename T1_, typename T_, typename T2_>
 inline constexpr bool kHasLayerNormalizationGrad = false;
-// ops.yaml: LayerNormalization, line 27 of the entry
-template <>
-inline constexpr bool kHasLayerNormalizationGrad<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 28 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<double, double, double> = true;
+inline constexpr bool kHasLayerNormalizationGrad<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasLayerNormalizationGrad<double, double, double> = true;
 // ops.yaml: LayerNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: LayerNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<float, MLFloat16, float> = true;
+inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: LayerNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<float, BFloat16, float> = true;
+inline constexpr bool kHasLayerNormalizationGrad<float, MLFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasLayerNormalizationGrad<float, BFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasLayerNormalizationGrad<BFloat16, BFloat16, float> = true;
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasLayerNormalizationGrad<MLFloat16, float, float> = true;
 

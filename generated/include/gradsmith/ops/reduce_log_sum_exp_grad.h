@@ -41,13 +41,13 @@ struct ReduceLogSumExpGradAttributes {
 template <typename T_>
 struct ReduceLogSumExpGradInputs {
   /// [*B, *F]: gradient of the loss with respect to Y
-  // ops.yaml: ReduceL2Grad, line 9 of the entry
+  // ops.yaml: ReduceL2Grad, line 11 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*B, A, *F]: what was reduced
-  // ops.yaml: ReduceL2Grad, line 10 of the entry
+  // ops.yaml: ReduceL2Grad, line 12 of the entry
   ::gradsmith::TensorView<const T_> X = {};
   /// [*B, *F]: what the reduction gave
-  // ops.yaml: ReduceL2Grad, line 11 of the entry
+  // ops.yaml: ReduceL2Grad, line 13 of the entry
   ::gradsmith::TensorView<const T_> Y = {};
 };
 
@@ -56,7 +56,7 @@ struct ReduceLogSumExpGradInputs {
 template <typename T_>
 struct ReduceLogSumExpGradOutputs {
   /// [*B, A, *F]: gradient of the loss with respect to X
-  // ops.yaml: ReduceLogSumExpGrad, line 9 of the entry
+  // ops.yaml: ReduceLogSumExpGrad, line 12 of the entry
   ::gradsmith::TensorView<T_> dX = {};
 };
 

@@ -38,10 +38,10 @@ namespace gradsmith {
 // ops.yaml: SimplifiedLayerNormalization, line 1 of the entry
 struct SimplifiedLayerNormalizationAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalization, line 24 of the entry
+  // ops.yaml: LayerNormalization, line 25 of the entry
   ::std::int64_t axis = -1;
   /// added to the variance
-  // ops.yaml: LayerNormalization, line 25 of the entry
+  // ops.yaml: LayerNormalization, line 26 of the entry
   double epsilon = 1e-05;
 };
 
@@ -71,31 +71,31 @@ struct SimplifiedLayerNormalizationOutputs {
 /// True for the type combinations that ops.yaml declares for SimplifiedLayerNormalization.
 template <typename T_, typename T1_, typename T2_>
 inline constexpr bool kHasSimplifiedLayerNormalization = false;
-// ops.yaml: LayerNormalization, line 27 of the entry
-template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 28 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<double, double, double> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<float, float, float> = true;
 // ops.yaml: LayerNormalization, line 29 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<double, double, double> = true;
 // ops.yaml: LayerNormalization, line 30 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, MLFloat16, MLFloat16> = true;
 // ops.yaml: LayerNormalization, line 31 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, float, float> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, BFloat16, BFloat16> = true;
 // ops.yaml: LayerNormalization, line 32 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, float, float> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, MLFloat16, float> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, float, float> = true;
 // ops.yaml: LayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, BFloat16, float> = true;
+inline constexpr bool kHasSimplifiedLayerNormalization<MLFloat16, MLFloat16, float> = true;
 // ops.yaml: LayerNormalization, line 35 of the entry
+template <>
+inline constexpr bool kHasSimplifiedLayerNormalization<BFloat16, BFloat16, float> = true;
+// ops.yaml: LayerNormalization, line 36 of the entry
 template <>
 inline constexpr bool kHasSimplifiedLayerNormalization<float, MLFloat16, float> = true;
 

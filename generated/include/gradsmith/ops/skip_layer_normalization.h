@@ -44,10 +44,10 @@ namespace gradsmith {
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalization, line 24 of the entry
+  // ops.yaml: LayerNormalization, line 25 of the entry
   ::std::int64_t axis = -1;
   /// added to the variance
-  // ops.yaml: LayerNormalization, line 25 of the entry
+  // ops.yaml: LayerNormalization, line 26 of the entry
   double epsilon = 1e-05;
 };
 
