@@ -32,9 +32,9 @@ def unconditional(op: Op) -> Op:
             continue
         for holds, name in ((False, formula.name), (True, twofold[formula.name])):
             formulas.append(replace(formula, name=name, tree=_where(formula.tree, condition, holds)))
-    lacking = tuple([replace(one, shape=one.shape.where(False)) for one in op.outputs])
+    lacking = tuple([_where_it_holds(one, False) for one in op.outputs])
     whole = [
-        replace(one, name=twofold[one.name], shape=one.shape.where(True))
+        replace(_where_it_holds(one, True), name=twofold[one.name])
         for one in op.outputs
         if one.name in twofold
     ]
@@ -55,6 +55,13 @@ def whole_name(op: Op, tensor: Tensor) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def _where_it_holds(tensor: Tensor, holds: bool) -> Tensor:
+    if not tensor.shape.condition:
+        return tensor
+    shape = tensor.shape.where(holds)
+    return replace(tensor, shape=shape, dim_places=(tensor.origin,) * len(shape))
 
 
 def _with_all_dims(tensor: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from .formula_misfit import MAX_MAP_TENSORS, MAX_SCALARS, Problem
 from .formula_tree import Index, Reduce, parts
 from .model import Formula, Op, Tensor
 from .suggestions import listing
-from .vocabulary import TYPES
 
 
 def problems(op: Op) -> list[Problem]:
@@ -94,8 +93,9 @@ def _type_problem(op: Op, tensor: Tensor, whole: Tensor) -> str:
         return (
             f"a map has one element type, and '{tensor.name}' is {tensor.type}, '{whole.name}' {whole.type}"
         )
-    if tensor.type in TYPES and not TYPES[tensor.type].is_floating:
-        return f"a map computes floating numbers, and '{tensor.name}' is {tensor.type}"
+    others = [one.value for one in op.types_of(tensor) if not one.is_floating]
+    if tensor is whole and others:
+        return f"a map computes floating numbers, and '{tensor.name}' is {listing(others)}"
     return ""
 
 
@@ -118,8 +118,6 @@ def _sum_problem(op: Op, formula: Formula, tensor: Tensor, whole: Tensor) -> str
         return f"'{tensor.name}' of {tensor.shape_text} is a sum, and no input of that shape is broadcast"
     over = {dim.name for dim in formula.tree.dims} if isinstance(formula.tree, Reduce) else set()
     lacking = whole.shape.symbols - tensor.shape.symbols
-    if not lacking:
+    if not lacking or (over and over != lacking):  # of other dims, which have names, rows tell more
         return f"'{tensor.name}' is a sum, and lacks no dim of '{whole.name}'"
-    if over and over != lacking:
-        return f"'{tensor.name}' lacks {listing(sorted(lacking))}, and the sum is over other dims"
     return ""

@@ -29,3 +29,8 @@ def misfit(sentence: str, span: Span) -> Misfit:
 def of_entry(sentence: str, span: Span) -> Misfit:
     """About the formulas as a whole, or a tensor of theirs."""
     return Misfit([(f"the formulas fit no pattern: {sentence}", span)])
+
+
+def apart(span: Span) -> Misfit:
+    """Of what no single pass computes and several do, so that nobody is told of it."""
+    return misfit("no single pass computes this", span)

@@ -14,7 +14,7 @@ from enum import Enum
 from . import formula_graph
 from .data_types import DataType
 from .formula_graph import INPUT, LOOKUP, MAX, MEAN, SUM, VARIANCE, Graph, symbols
-from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, misfit, of_entry
+from .formula_misfit import MAX_MAP_TENSORS, MAX_ROWS_TENSORS, MAX_SCALARS, Misfit, apart, misfit, of_entry
 from .formula_tree import COUNT, Index, Lookup, Reduce, parts
 from .model import Op, Tensor
 from .shapes import DimKind
@@ -226,10 +226,7 @@ class _Scheduler:
         summed = self._graph.below(self._graph.nodes[node].arguments)
         within = next((one for one in sorted(summed) if self._graph.nodes[one].is_reduction), None)
         if within is not None:
-            one = self._graph.nodes[within]
-            message = "what is summed over the rows is made of no other reduction"
-            message += f", as '{one.operation}' over {listing(one.over)} is; let it be an input"
-            raise misfit(message, self._graph.span(within))
+            raise apart(self._graph.span(within))
 
     def _check_lead(self, found: Schedule) -> None:
         elements = found.inputs[Role.ELEMENT]
@@ -245,8 +242,7 @@ class _Scheduler:
             elements.sort(key=lambda tensor: tensor is not found.lead)
         for tensor in found.outputs[Role.ELEMENT] if found.outputs[Role.COLUMN] else ():
             if tensor.in_place_of:
-                message = f"'{tensor.name}' is in place of an input that sums over the rows read as well"
-                raise of_entry(message, tensor.at("in_place_of"))
+                raise apart(tensor.at("in_place_of"))  # which sums over the rows read as well
 
     # -- Reductions ---
 
@@ -303,12 +299,9 @@ class _Scheduler:
                 message = f"no pattern tells places along {here} beside those along {others}"
                 message += ", of which rows are made"
                 raise misfit(message, self._graph.span(node))
-        (dim,) = over
         for node in reductions:
             if frozenset(self._graph.nodes[node].over) != over:
-                here = f"over {listing(self._graph.nodes[node].over)}"
-                message = f"no pattern reduces {here} and tells places along {dim}"
-                raise misfit(message, self._graph.span(node))
+                raise apart(self._graph.span(node))
         return over
 
     def _are_sums_of_columns(self, over: frozenset[str]) -> bool:

@@ -389,7 +389,7 @@ def _bad_bits(op: Op) -> Iterator[Finding]:
             yield Finding(f"{message}, which '{name}' is not", formula.place(part.words))
         elif reads[name] != asked[name]:
             yield Finding(f"'{name}' is read as bits, and as a number too", formula.place(part.words))
-        elif len(asked) > 1:
+        elif name != next(iter(asked)):
             yield Finding("a map reads the bits of one input", formula.place(part.words))
         elif any([dim.text.lstrip("*") for dim in one.shape] != [dims] for one in op.outputs):
             message = f"bits are read along all dims of the outputs, which '{dims}' is not"
