@@ -163,3 +163,26 @@ def test_gradients_of_two_tensors(name: str) -> None:
                 compared += 1
                 assert agrees(found[output], expected), (at, output, found[output], expected)
     assert compared >= 30
+
+
+def ordinary_points(name: str) -> list[Point]:
+    """Where all functions have a slope, and of a mask both."""
+    forward = OPS[OPS[name]["gradient_of"]]
+    numbers = {key: 0.3 + 0.4 * place for place, key in enumerate(forward["inputs"])}
+    masks = [key for key in forward["inputs"] if is_mask(forward, key)]
+    chosen = itertools.product((0.0, 1.0), repeat=len(masks))
+    return [{**numbers, **dict(zip(masks, one, strict=True))} for one in chosen]
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_that_arrive(name: str) -> None:
+    """Where the slope is 0, as what a mask drops, none does harm."""
+    for at, arriving in itertools.product(ordinary_points(name), SPECIAL):
+        found = evaluated(OPS[name], {**given_at(name, at), "dY": arriving}, IN_DOUBLE)
+        for output in OPS[name]["outputs"]:
+            one = slope(name, output, at)
+            assert one is not None
+            expected = one / GRADIENT * arriving if one else 0.0
+            is_right = is_same(found[output], expected) or abs(found[output] - expected) < LITTLE
+            overflows = abs(arriving) == LARGEST and math.isinf(found[output]) and found[output] * expected > 0
+            assert is_right or overflows, (at, arriving, output, found[output], expected)
