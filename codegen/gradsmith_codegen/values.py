@@ -149,9 +149,6 @@ class ValueReader:
     def integer(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> int | None:
         return self._number(node, owner, scalars.integer, "an integer", fault)
 
-    def number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
-        return self._number(node, owner, scalars.number, "a number", fault)
-
     def extended_number(self, node: Node, owner: str, fault: NumberFault = faults.bad_number) -> float | None:
         """A number, or infinity."""
         return self._number(node, owner, scalars.extended_number, "a number", fault)

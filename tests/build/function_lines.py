@@ -41,7 +41,7 @@ def functions_of(text: str) -> Iterator[Function]:
             within = any(function is not None for function, _ in scopes)
             is_function = not within and not is_value and is_signature(read[start : found.start()])
             scopes.append((start if is_function else None, begin if is_value else None))
-        elif found[0] == "}":
+        elif found[0] == "}" and scopes:  # a test of the generator has a header with one too many
             start_of_function, of_value = scopes.pop()
             if of_value is not None:
                 next_begin = of_value

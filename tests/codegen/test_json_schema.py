@@ -27,19 +27,30 @@ OF_SHAPE = {
 CAUGHT_BESIDES = {
     "G006_alias_in_itself",
     "G019_nested",
+    "G102_long",
+    "G102_odd_name",
     "G338_three_parts",
     "G401_bool_default",
     "G401_default",
     "G401_default_list",
     "G401_floats_default",
+    "G401_mapping",
+    "G401_mapping_for_an_enum",
+    "G401_real_number",
+    "G401_string_default",
+    "G401_text_for_an_enum",
     "G408_enum",
     "G410_foreign_enum",
     "G801_cut_off",
 }
 MISSED = {
-    "G008_unknown_case_key": "the operator says which keys its cases have",
+    "G008_keys_of_cases": "the operator says which keys its cases have",
+    "G008_unknown_case_key": "likewise",
     "G010_shape_for_shapes": "the operator says which of its tensors are lists",
+    "G011_base_60_number": "to YAML it is a number, as is meant",
     "G011_bool_default": "to YAML it is a truth value, as is meant",
+    "G011_hexadecimal": "to YAML it is a number, as is meant",
+    "G011_infinity": "to YAML it is a number, as is meant",
     "G011_octal": "to YAML it is a number, as is meant",
     "G011_underscore": "to YAML it is a number, as is meant",
     "G011_yes": "to YAML it is a truth value, as is meant",
@@ -161,7 +172,7 @@ def test_bad_files(validator: Any) -> None:
         try:
             faults = _faults(validator, path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, yaml.YAMLError):
-            assert path.name[:4] in ("G002", "G003", "G005", "G017", "G020", "G021")
+            assert path.name[:4] in ("G002", "G003", "G005", "G017", "G020", "G021") or path.stem == "G010_key"
             continue
         if faults:
             caught.add(path.stem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import said
 from gradsmith_codegen.artefacts import artefacts
 from gradsmith_codegen.kernel_headers import RUNTIME, KernelHeaders, shared_rules
 from gradsmith_codegen.library import Library
@@ -100,6 +101,7 @@ def test_what_does_not_hold_is_told_in_the_words_of_the_rule() -> None:
         ("steps = D\nD", "'steps' cannot be the name of a definition"),
         ("double = D\nD", "'double' cannot be the name of a definition"),
         ("windows(D)", "'windows' takes 2 arguments, not 1"),
+        ("windows(D, K)", "'K' is no list of dims that the rule takes"),
     ],
 )
 def test_a_text_that_does_not_read(text: str, fault: str) -> None:
@@ -111,8 +113,24 @@ def test_a_text_that_does_not_read(text: str, fault: str) -> None:
 def test_a_shared_rule_begins_with_its_name() -> None:
     name, rule = shared_rule("ring(D, K) is\nD + K\n")
     assert (name, rule.parameters, rule.lines) == ("ring", ("D", "K"), ("D + K",))
-    with pytest.raises(BadRule, match="begins with a line such as"):
+    with pytest.raises(BadRule) as told:
         shared_rule("D + K")
+    assert str(told.value) == "a shared rule begins with a line such as 'windows(D, K) is'"
+
+
+def test_what_a_shared_rule_expects_may_never_hold() -> None:
+    name, rule = shared_rule("ring(D) is\nexpect given(steps): no\nD\n")
+    assert rule_formula("ring(D)", ("D",), FIELDS, {name: rule}).lines
+    with pytest.raises(BadRule, match=r"'expect given\(steps\)' never holds"):
+        rule_formula("ring(D)", ("D",), {}, {name: rule})
+
+
+def test_every_wording_is_looked_at() -> None:
+    """The texts of rules are headers', of which a bad file shows one that does not read."""
+    own = Path(__file__).read_text(encoding="utf-8")
+    words = [text.strip("'").strip() for text in said.texts(said.SOURCES / "rule_formula.py").values()]
+    assert len(words) > 15
+    assert [text for text in words if text not in own] == []
 
 
 def test_attributes_that_a_shared_rule_reads_may_be_lacking() -> None:

@@ -1,0 +1,3 @@
+// A header in which a brace is one too many.
+struct Scale {};
+}

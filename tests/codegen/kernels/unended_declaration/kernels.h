@@ -1,0 +1,4 @@
+// A header in which a semicolon is missing.
+struct Scale {
+  double factor = 1
+};
