@@ -1,7 +1,8 @@
-"""Each gradient that has formulas, with one wrong sign among these: the generated tests of every one of them fail.
+"""Each formula of each gradient with a wrong sign: the generated tests of every one of them fail.
 
-All of them are one library, built once: of doubles, for the CPU, with two cases each. Which sign is wrong differs from
-operator to operator; test_derivatives.py and its like in tests/codegen plant every one there is, and build nothing.
+All of them are one library, built once: of doubles, for the CPU, with two cases each. A gradient is there once for each
+of its formulas, and which of the formula's signs is wrong differs; test_derivatives.py and its like in tests/codegen
+plant every one there is, and build nothing.
 """
 
 from __future__ import annotations
@@ -31,13 +32,26 @@ GRADIENTS += ["InPlaceAccumulatorV2", "SoftmaxCrossEntropyLossInternalGrad"]
 RIGHT = {**OPS["SigmoidGrad"], "name": "RightSigmoidGrad"}  # whose tests pass beside them
 
 
-def with_a_wrong_sign(op: dict[str, Any], number: int) -> dict[str, Any]:
-    """The entry with one of its signs wrong, another by another number."""
+def with_wrong_formulas(op: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """The entry with a sign of one formula wrong, for each of its formulas that have signs; another by another number.
+    The first keeps its name."""
     texts = {name: str(text) for name, text in op["formulas"].items() if not is_condition(str(text))}
-    wrong = [(name, other) for name, text in texts.items() for other in with_wrong_signs(text)]
-    name, text = wrong[number % len(wrong)]
-    ast.parse(text.strip(), mode="eval")
-    return {**op, "formulas": {**op["formulas"], name: text}}
+    found = []
+    for place, (name, text) in enumerate(texts.items()):
+        others = with_wrong_signs(text)
+        wrong = others[(number + place) % len(others)]
+        ast.parse(wrong.strip(), mode="eval")
+        copy = op["name"] + (str(place + 1) if place else "")
+        found.append({**op, "name": copy, "formulas": {**op["formulas"], name: wrong}})
+    return found
+
+
+WRONG = {
+    one["name"]: one
+    for number, (name, op) in enumerate(OPS.items())
+    if name in GRADIENTS
+    for one in with_wrong_formulas(op, number)
+}
 
 
 def of_doubles(op: dict[str, Any]) -> dict[str, Any]:
@@ -48,9 +62,9 @@ def of_doubles(op: dict[str, Any]) -> dict[str, Any]:
 
 
 def schema() -> str:
-    ops = [with_a_wrong_sign(op, number) if name in GRADIENTS else op for number, (name, op) in enumerate(OPS.items())]
+    right = [op for name, op in OPS.items() if name not in GRADIENTS and "formulas" in op]
     head = {"schema_version": 1, "domain": "com.example", "since_version": 1}
-    entries = [of_doubles(op) for op in [*ops, RIGHT] if "formulas" in op]
+    entries = [of_doubles(op) for op in (*right, *WRONG.values(), RIGHT)]
     return yaml.safe_dump({**head, "ops": entries}, sort_keys=False)
 
 
@@ -60,24 +74,28 @@ def failed() -> set[str]:
     folder = BUILD / "tests/wrong_signs"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ops.yaml").write_text(schema())
-    only = [part for name in (*GRADIENTS, RIGHT["name"]) for part in ("--only", name)]
+    only = [part for name in (*WRONG, RIGHT["name"]) for part in ("--only", name)]
     what = ["--library", "wrong_signs", "--shards", "1", "--without", "docs", "--without", "python"]
     run_generator("generate", "--schema", str(folder / "ops.yaml"), "--out", str(folder), *what, *only)
     build(BUILD, PROGRAM.name)
     command = [str(PROGRAM), "--gtest_brief=1", f"--gtest_filter={CHECKS}"]
     told = subprocess.run(command, check=False, text=True, capture_output=True).stdout
-    assert f"from {len(GRADIENTS) + 1} test suites ran" in told, told
+    assert f"from {len(WRONG) + 1} test suites ran" in told, told
     return set(re.findall(r"\[  FAILED  \] (\w+)\.", told))
 
 
-def test_every_gradient_has_a_wrong_sign() -> None:
+def test_every_formula_has_a_wrong_sign() -> None:
     assert len(GRADIENTS) >= 65
-    for number, name in enumerate(OPS):
-        if name in GRADIENTS:
-            assert with_a_wrong_sign(OPS[name], number)["formulas"] != OPS[name]["formulas"]
+    assert len(WRONG) >= 145
+    for name in GRADIENTS:
+        texts = OPS[name]["formulas"]
+        changed = [
+            key for one in with_wrong_formulas(OPS[name], 0) for key in texts if one["formulas"][key] != texts[key]
+        ]
+        assert changed == [key for key in texts if not is_condition(str(texts[key]))]
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", WRONG)
 def test_the_generated_tests_notice_it(name: str, failed: set[str]) -> None:
     assert name in failed
 

@@ -78,10 +78,10 @@ Tensors CrossEntropyGradient(const Tensors& inputs, const Attributes& attributes
 }  // namespace
 
 Definition DefinitionOf(std::string_view op) {
-  if (op == "InPlaceAccumulatorV2") {
+  if (op.starts_with("InPlaceAccumulatorV2")) {
     return &Accumulated;
   }
-  return op == "SoftmaxCrossEntropyLossInternalGrad" ? &CrossEntropyGradient : nullptr;
+  return op.starts_with("SoftmaxCrossEntropyLossInternalGrad") ? &CrossEntropyGradient : nullptr;
 }
 
 }  // namespace gradsmith::reference

@@ -13,7 +13,8 @@ namespace gradsmith::reference {
 /// missing from `inputs`.
 using Definition = Tensors (*)(const Tensors& inputs, const Attributes& attributes);
 
-/// DefinitionOf returns that of an operator, or null where it needs none.
+/// DefinitionOf returns that of an operator, or null where it needs none. Copies of an operator
+/// whose names go on, as those of tests/build/test_wrong_signs.py, have its.
 Definition DefinitionOf(std::string_view op);
 
 }  // namespace gradsmith::reference
