@@ -199,9 +199,9 @@ class Derivatives:
                 for output, slopes in self.slopes.items()
             }
 
-    def computed(self, op: Any, at: Mapping[Any, float]) -> dict[str, Array]:
-        """What the gradient's formulas give."""
-        given: dict[str, Any] = {**scalars(self.attributes), **scalars({"pi": math.pi}), **self.dims}
+    def computed(self, op: Any, at: Mapping[Any, float], **beside: float) -> dict[str, Array]:
+        """What the gradient's formulas give; `beside` is what it alone is given, the same number everywhere."""
+        given: dict[str, Any] = {**scalars(self.attributes), **scalars({"pi": math.pi, **beside}), **self.dims}
         for key, array in self.labels.items():
             given[key] = Array(array.dims, {place: float(one) for place, one in array.cells.items()})
         for output, key in self.given.items():
@@ -251,15 +251,16 @@ def compare(name: str, op: Any) -> None:
         compare_with(derivatives(name, attributes), op)
 
 
-def compare_with(peer: Derivatives, op: Any) -> None:
+def compare_with(peer: Derivatives, op: Any, **beside: float) -> None:
+    """What is given beside what the forward operator has is added to the gradient."""
     numbers = random.Random(31)
     for _ in range(POINTS):
         at = peer.point(numbers)
-        found = peer.computed(op, at)
+        found = peer.computed(op, at, **beside)
         for output, cells in peer.expected(at).items():
             dims = dims_of(peer.forward, peer.forward["inputs"][op["outputs"][output]["gradient_of"]])
             for place, value in cells.items():
-                own = found[output].at(dict(zip(dims, place, strict=True)))
+                own = found[output].at(dict(zip(dims, place, strict=True))) - sum(beside.values())
                 assert math.isclose(own, value, rel_tol=1e-10, abs_tol=1e-12), (output, place, value)
 
 
@@ -281,3 +282,42 @@ def test_a_wrong_sign_is_noticed(name: str) -> None:
         for wrong in with_wrong_signs(str(text)):
             with pytest.raises((AssertionError, ValueError, OverflowError)):
                 compare(name, {**op, "formulas": {**op["formulas"], key: wrong}})
+
+
+LOSS, INTERNAL = "SoftmaxCrossEntropyLossGrad", "SoftmaxCrossEntropyLossInternalGrad"
+
+
+def compare_internal(formulas: Mapping[str, Any], attributes: tuple[tuple[str, float | str], ...], bias: float) -> None:
+    """It is the gradient of no operator by its entry: of the same as LOSS, whose inputs it has, and a bias."""
+    op = {**OPS[INTERNAL], "outputs": OPS[LOSS]["outputs"], "formulas": formulas}
+    compare_with(derivatives(LOSS, attributes), op, **({"bias": bias} if bias else {}))
+
+
+VARIANTS = [(one, bias) for one in attributes_of(OPS[OPS[LOSS]["gradient_of"]]) for bias in (0.0, 0.75)]
+
+
+@pytest.mark.parametrize(("attributes", "bias"), VARIANTS)
+def test_the_internal_gradient_is_the_derivative(attributes: tuple[tuple[str, float | str], ...], bias: float) -> None:
+    compare_internal(OPS[INTERNAL]["formulas"], attributes, bias)
+
+
+def is_noticed(formulas: Mapping[str, Any], attributes: tuple[tuple[str, float | str], ...], bias: float) -> bool:
+    try:
+        compare_internal(formulas, attributes, bias)
+    except (AssertionError, ValueError, OverflowError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("attributes", "bias"), VARIANTS)
+def test_a_wrong_sign_of_the_internal_gradient_is_noticed(
+    attributes: tuple[tuple[str, float | str], ...], bias: float
+) -> None:
+    """In each variant that has a use for it: a mean divides by the sum of what is scaled, and others by nothing."""
+    formulas = OPS[INTERNAL]["formulas"]
+    without_use = {"scale"} if ("reduction", "mean") in attributes else {"factor", "total"}
+    for key in [name for name, text in formulas.items() if not is_condition(str(text))]:
+        for wrong in with_wrong_signs(str(formulas[key])):
+            is_of_bias = not bias and wrong.endswith(" - bias")
+            needed = key not in without_use and not is_of_bias
+            assert is_noticed({**formulas, key: wrong}, attributes, bias) == needed, (key, wrong)
