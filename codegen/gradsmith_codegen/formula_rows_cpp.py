@@ -92,6 +92,9 @@ class _Writer:
             yield f"static constexpr int kPivot = {names.index(name)};"
         if self._schedule.has_rows_of_many_dims:
             yield "static constexpr bool kRowsOfManyDims = true;"
+        of_results = [1 << place for place, one in enumerate(outputs[Role.COLUMN]) if self._sums_results(one)]
+        if of_results:
+            yield f"static constexpr unsigned kSumsOfResults = {bin(sum(of_results))};"
         yield f"static constexpr int kPhases = {self._schedule.phases};"
         yield f"static constexpr int kResults = {len(self._slots.slots)};"
 
@@ -200,6 +203,11 @@ class _Writer:
         places = [elements.index(node) if node in elements else -1 for node in terms]
         if any(place >= 0 for place in places):
             yield constant_method("int OutputOf", places, "sum")
+
+    def _sums_results(self, tensor: Tensor) -> bool:
+        """What a sum over the rows adds up is made of what was found of each."""
+        node = self._graph.nodes[self._graph.outputs[tensor.name]]
+        return not self._graph.below(node.arguments).isdisjoint(self._reductions)
 
     def _column_terms(self, tensors: Sequence[Tensor]) -> Method:
         lines = self._assignments("terms", tensors, are_sums=True)

@@ -223,10 +223,6 @@ class _Scheduler:
             rest = listing(sorted(self._graph.nodes[node].over))
             message = f"over the rows, {rest}, no pattern computes '{operation}'; only 'sum'"
             raise misfit(message, self._graph.span(node))
-        summed = self._graph.below(self._graph.nodes[node].arguments)
-        within = next((one for one in sorted(summed) if self._graph.nodes[one].is_reduction), None)
-        if within is not None:
-            raise apart(self._graph.span(within))
 
     def _check_lead(self, found: Schedule) -> None:
         elements = found.inputs[Role.ELEMENT]

@@ -1059,52 +1059,52 @@ constinit const std::int32_t kEntryLine = 2720;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2754
+// ops.yaml:2760
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2754;
+constinit const std::int32_t kEntryLine = 2760;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2785
+// ops.yaml:2797
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2785;
+constinit const std::int32_t kEntryLine = 2797;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2813
+// ops.yaml:2825
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2813;
+constinit const std::int32_t kEntryLine = 2825;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2836
+// ops.yaml:2848
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2836;
+constinit const std::int32_t kEntryLine = 2848;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2868
+// ops.yaml:2880
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2868;
+constinit const std::int32_t kEntryLine = 2880;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2896
+// ops.yaml:2908
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2896;
+constinit const std::int32_t kEntryLine = 2908;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2930
+// ops.yaml:2942
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2930;
+constinit const std::int32_t kEntryLine = 2942;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1411,19 +1411,19 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
     // ops.yaml:2720
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2754
+    // ops.yaml:2760
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2785
+    // ops.yaml:2797
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2813
+    // ops.yaml:2825
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2836
+    // ops.yaml:2848
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2868
+    // ops.yaml:2880
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2896
+    // ops.yaml:2908
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2930
+    // ops.yaml:2942
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -382,11 +382,13 @@ struct SoftmaxCrossEntropyLossFormula2 : RowsFunctor {
 
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 struct SkipLayerNormalizationGradFormula : RowsFunctor {
-  static constexpr int kInputs = 2;
+  static constexpr int kInputs = 3;
   static constexpr int kColumnInputs = 1;
   static constexpr int kRowInputs = 2;
   static constexpr int kOutputs = 1;
-  static constexpr int kColumnSums = 2;
+  static constexpr int kColumnSums = 3;
+  static constexpr unsigned kOptionalInputs = 0b100;
+  static constexpr unsigned kSumsOfResults = 0b100;
   static constexpr int kPhases = 1;
   static constexpr int kResults = 2;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
@@ -412,18 +414,32 @@ struct SkipLayerNormalizationGradFormula : RowsFunctor {
     const A v0 = in[0] * columns[0];
     // xhat = (total - mean) * inv_std
     const A v1 = (in[1] - row.inputs[0]) * row.inputs[1];
-    // dX = inv_std * (g - mean(g, S) - xhat * mean(g * xhat, S))
-    out[0] = row.inputs[1] * (v0 - row.results[0] - v1 * row.results[1]);
+    // back = inv_std * (g - mean(g, S) - xhat * mean(g * xhat, S)) + dTotal
+    const A v2 = row.inputs[1] * (v0 - row.results[0] - v1 * row.results[1]) + in[2];
+    // dX = back
+    out[0] = v2;
+  }
+  GRADSMITH_FUNCTOR static constexpr int OutputOf(int sum) {
+    if (sum == 0 || sum == 1) {
+      return -1;
+    }
+    return 0;
   }
   template <typename A>
   GRADSMITH_FUNCTOR static void
-  ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
+  ColumnTerms(const RowValues<A>& row, const A* in, const A* columns, A* terms) {
     // xhat = (total - mean) * inv_std
     const A v0 = (in[1] - row.inputs[0]) * row.inputs[1];
     // dGamma = sum(dY * xhat, P)
     terms[0] = in[0] * v0;
     // dBeta = sum(dY, P)
     terms[1] = in[0];
+    // g = dY * gamma
+    const A v1 = in[0] * columns[0];
+    // back = inv_std * (g - mean(g, S) - xhat * mean(g * xhat, S)) + dTotal
+    const A v2 = row.inputs[1] * (v1 - row.results[0] - v0 * row.results[1]) + in[2];
+    // dBias = sum(back, P)
+    terms[2] = v2;
   }
 };
 

@@ -91,6 +91,7 @@
 #undef dGamma
 #undef dGate
 #undef dScale
+#undef dTotal
 #undef dUp
 #undef dW
 #undef dX
@@ -140,6 +141,9 @@ namespace generated::conv_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
+namespace generated::skip_layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
 namespace generated::softmax_cross_entropy_loss_stub {
@@ -7224,13 +7228,15 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::SkipLayerNormalizationGradAttributes;
-constexpr std::array<std::string_view, 1> kTypeParameters = {
+constexpr std::array<std::string_view, 2> kTypeParameters = {
     // 0
     "T",
+    // 1
+    "T2",
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 23 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 29 of the entry
     SymbolSpec{
         .name = "P",
         .is_list = true,
@@ -7238,7 +7244,7 @@ constexpr std::array<SymbolSpec, 2> kSymbols = {
         .max_length = 8,
         .length_axis = 0,
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
     SymbolSpec{
         .name = "S",
         .is_list = true,
@@ -7275,8 +7281,8 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
-constexpr std::array<TensorSpec, 5> kInputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
+constexpr std::array<TensorSpec, 6> kInputs = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
         .name = "dY",
         .type_parameter = 0,
@@ -7284,38 +7290,47 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "Y",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
         .name = "total",
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
     TensorSpec{
         .name = "gamma",
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*S]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
     TensorSpec{
         .name = "mean",
-        .type_parameter = 0,
+        .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[*P]",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
     TensorSpec{
         .name = "inv_std",
-        .type_parameter = 0,
+        .type_parameter = 1,
         .shape = kShape2,
         .shape_text = "[*P]",
+    },
+    // ops.yaml: SkipLayerNormalizationGrad, line 22 of the entry
+    TensorSpec{
+        .name = "dTotal",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape0,
+        .shape_text = "[*P, *S]",
+        .gradient_of = "total",
     },
 };
 
-constexpr std::array<TensorSpec, 3> kOutputs = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
+constexpr std::array<TensorSpec, 4> kOutputs = {
+    // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
     TensorSpec{
         .name = "dX",
         .type_parameter = 0,
@@ -7324,7 +7339,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*P, *S]",
         .gradient_of = "X",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 25 of the entry
     TensorSpec{
         .name = "dGamma",
         .type_parameter = 0,
@@ -7333,7 +7348,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "gamma",
     },
-    // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
     TensorSpec{
         .name = "dBeta",
         .type_parameter = 0,
@@ -7342,10 +7357,19 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape_text = "[*S]",
         .gradient_of = "beta",
     },
+    // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
+    TensorSpec{
+        .name = "dBias",
+        .type_parameter = 0,
+        .optional = true,
+        .shape = kShape1,
+        .shape_text = "[*S]",
+        .gradient_of = "bias",
+    },
 };
 
 constexpr std::array<AttributeSpec, 1> kAttributes = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 32 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -7375,11 +7399,13 @@ constinit const OpSchema kSchema = {
     .make_attributes = &MakeAttributes,
 };
 
-constexpr std::array<internal::NamedOperand, 8> kNamed = {
+constexpr std::array<internal::NamedOperand, 10> kNamed = {
     // dY
     internal::NamedOperand{.argument = 0, .names = {0, 1}},
     // total
     internal::NamedOperand{.argument = 1, .names = {0, 1}},
+    // dTotal
+    internal::NamedOperand{.argument = 5, .names = {0, 1}},
     // gamma
     internal::NamedOperand{.argument = 2, .names = {1}},
     // mean
@@ -7392,14 +7418,16 @@ constexpr std::array<internal::NamedOperand, 8> kNamed = {
     internal::NamedOperand{.argument = 1, .names = {1}},
     // dBeta
     internal::NamedOperand{.argument = 2, .names = {1}},
+    // dBias
+    internal::NamedOperand{.argument = 3, .names = {1}},
 };
 
 constexpr std::array<internal::RowsPass, 1> kPassList = {
     internal::RowsPassOf<SkipLayerNormalizationGradFormula>(0b11, 0b10, kNamed),
 };
 constexpr internal::RowsPasses kPasses = {
-    .inputs = 5,
-    .outputs = 3,
+    .inputs = 6,
+    .outputs = 4,
     .passes = kPassList,
     .temporaries = {},
 };
@@ -7412,7 +7440,7 @@ constexpr cuda::RowsPassesInfo kRowsInfo = {
     .kernels = kRowsKernels,
 };
 
-constexpr std::array<std::string_view, 8> kOperands = {
+constexpr std::array<std::string_view, 10> kOperands = {
     // 0
     "dY",
     // 1
@@ -7424,16 +7452,20 @@ constexpr std::array<std::string_view, 8> kOperands = {
     // 4
     "inv_std",
     // 5
-    "dX",
+    "dTotal",
     // 6
-    "dGamma",
+    "dX",
     // 7
+    "dGamma",
+    // 8
     "dBeta",
+    // 9
+    "dBias",
 };
 constexpr cuda::OpInfo kOperator = {
     .name = "SkipLayerNormalizationGrad",
     .operands = kOperands,
-    .inputs = 5,
+    .inputs = 6,
     .image = kFormulas,
     .rows = &kRowsInfo,
 };
@@ -7481,57 +7513,67 @@ Status RunCuda(
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
-template <typename T_>
+template <typename T_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
     const Given& attributes,
-    const ::gradsmith::SkipLayerNormalizationGradInputs<T_>& inputs,
-    const ::gradsmith::SkipLayerNormalizationGradOutputs<T_>& outputs) {
-  std::array<ConstTensorRef, 5> in;
+    const ::gradsmith::SkipLayerNormalizationGradInputs<T_, T2_>& inputs,
+    const ::gradsmith::SkipLayerNormalizationGradOutputs<T_, T2_>& outputs) {
+  std::array<ConstTensorRef, 6> in;
   in[0] = inputs.dY.ref();
   in[1] = inputs.total.ref();
   in[2] = inputs.gamma.ref();
   in[3] = inputs.mean.ref();
   in[4] = inputs.inv_std.ref();
-  std::array<TensorRef, 3> out;
+  in[5] = inputs.dTotal.ref();
+  std::array<TensorRef, 4> out;
   out[0] = outputs.dX.ref();
   out[1] = outputs.dGamma.ref();
   out[2] = outputs.dBeta.ref();
+  out[3] = outputs.dBias.ref();
   constexpr std::size_t kBackends = 2;
   const std::span<const Row> all(kRows);
   const std::span<const Row> rows = all.subspan(combination * kBackends, kBackends);
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 29 of the entry
-constexpr std::array<DataType, 1> kTypes0 = {
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
+constexpr std::array<DataType, 2> kTypes0 = {
     // T
+    DataType::kFloat,
+    // T2
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 30 of the entry
-constexpr std::array<DataType, 1> kTypes1 = {
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
+constexpr std::array<DataType, 2> kTypes1 = {
     // T
+    DataType::kDouble,
+    // T2
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 31 of the entry
-constexpr std::array<DataType, 1> kTypes2 = {
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
+constexpr std::array<DataType, 2> kTypes2 = {
     // T
     DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 32 of the entry
-constexpr std::array<DataType, 1> kTypes3 = {
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
+constexpr std::array<DataType, 2> kTypes3 = {
     // T
     DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
 };
 
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 29 of the entry
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7539,10 +7581,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 28,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
     },
-    // ops.yaml: Conv, line 29 of the entry
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -7550,10 +7592,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 28,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
     },
-    // ops.yaml: Conv, line 30 of the entry
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7561,10 +7603,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 29,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
     },
-    // ops.yaml: Conv, line 30 of the entry
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -7572,97 +7614,97 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 29,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
     },
-    // ops.yaml: Conv, line 31 of the entry
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
+        .name = "half_float_stats",
         .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 30,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
     },
-    // ops.yaml: Conv, line 31 of the entry
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
+        .name = "half_float_stats",
         .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 30,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
     },
-    // ops.yaml: Conv, line 32 of the entry
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
+        .name = "bf16_float_stats",
         .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 31,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
     },
-    // ops.yaml: Conv, line 32 of the entry
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
+        .name = "bf16_float_stats",
         .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 31,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
 template <>
-Status SkipLayerNormalizationGrad<float>(
+Status SkipLayerNormalizationGrad<float, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<float>& inputs,
-    const SkipLayerNormalizationGradOutputs<float>& outputs) {
+    const SkipLayerNormalizationGradInputs<float, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<float, float>& outputs) {
   return generated::skip_layer_normalization_grad_stub::CallTyped(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
 template <>
-Status SkipLayerNormalizationGrad<double>(
+Status SkipLayerNormalizationGrad<double, double>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<double>& inputs,
-    const SkipLayerNormalizationGradOutputs<double>& outputs) {
+    const SkipLayerNormalizationGradInputs<double, double>& inputs,
+    const SkipLayerNormalizationGradOutputs<double, double>& outputs) {
   return generated::skip_layer_normalization_grad_stub::CallTyped(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
 template <>
-Status SkipLayerNormalizationGrad<MLFloat16>(
+Status SkipLayerNormalizationGrad<MLFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<MLFloat16>& inputs,
-    const SkipLayerNormalizationGradOutputs<MLFloat16>& outputs) {
+    const SkipLayerNormalizationGradInputs<MLFloat16, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<MLFloat16, float>& outputs) {
   return generated::skip_layer_normalization_grad_stub::CallTyped(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
 template <>
-Status SkipLayerNormalizationGrad<BFloat16>(
+Status SkipLayerNormalizationGrad<BFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<BFloat16>& inputs,
-    const SkipLayerNormalizationGradOutputs<BFloat16>& outputs) {
+    const SkipLayerNormalizationGradInputs<BFloat16, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<BFloat16, float>& outputs) {
   return generated::skip_layer_normalization_grad_stub::CallTyped(
       3, context, attributes, inputs, outputs);
 }
@@ -7670,7 +7712,7 @@ Status SkipLayerNormalizationGrad<BFloat16>(
 Result<SkipLayerNormalizationGradOutputDims> InferShapes(
     const SkipLayerNormalizationGradAttributes& attributes,
     const SkipLayerNormalizationGradInputDims& inputs) {
-  std::array<ConstTensorRef, 5> in;
+  std::array<ConstTensorRef, 6> in;
   in[0] = {DataType::kFloat, nullptr, inputs.dY};
   in[1] = {DataType::kFloat, nullptr, inputs.total};
   in[2] = {DataType::kFloat, nullptr, inputs.gamma};
@@ -7685,6 +7727,7 @@ Result<SkipLayerNormalizationGradOutputDims> InferShapes(
   out.dX = (*dims)[0];
   out.dGamma = (*dims)[1];
   out.dBeta = (*dims)[2];
+  out.dBias = (*dims)[3];
   return out;
 }
 

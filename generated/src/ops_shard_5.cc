@@ -158,6 +158,9 @@ extern const std::int32_t kEntryLine;
 namespace generated::layer_normalization_stub {
 extern const std::int32_t kEntryLine;
 }
+namespace generated::skip_layer_normalization_stub {
+extern const std::int32_t kEntryLine;
+}
 namespace generated::softmax_cross_entropy_loss_stub {
 extern const std::int32_t kEntryLine;
 }
@@ -9300,9 +9303,11 @@ extern const std::array<Row, 8> kRows;
 namespace {
 
 using Given = ::gradsmith::SkipLayerNormalizationAttributes;
-constexpr std::array<std::string_view, 1> kTypeParameters = {
+constexpr std::array<std::string_view, 2> kTypeParameters = {
     // 0
     "T",
+    // 1
+    "T2",
 };
 
 constexpr std::array<SymbolSpec, 2> kSymbols = {
@@ -9402,7 +9407,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
     // ops.yaml: SkipLayerNormalization, line 23 of the entry
     TensorSpec{
         .name = "mean",
-        .type_parameter = 0,
+        .type_parameter = 1,
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*P]",
@@ -9410,7 +9415,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
     // ops.yaml: SkipLayerNormalization, line 24 of the entry
     TensorSpec{
         .name = "inv_std",
-        .type_parameter = 0,
+        .type_parameter = 1,
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*P]",
@@ -9426,7 +9431,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
 };
 
 constexpr std::array<AttributeSpec, 2> kAttributes = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: SkipLayerNormalization, line 30 of the entry
     AttributeSpec{
         .name = "axis",
         .kind = AttributeKind::kInt,
@@ -9435,7 +9440,7 @@ constexpr std::array<AttributeSpec, 2> kAttributes = {
         .maximum = internal::kUnbounded,
         .axis_of = 0,
     },
-    // ops.yaml: LayerNormalization, line 26 of the entry
+    // ops.yaml: SkipLayerNormalization, line 31 of the entry
     AttributeSpec{
         .name = "epsilon",
         .kind = AttributeKind::kFloat,
@@ -9578,13 +9583,13 @@ Status RunCuda(
   return internal::RunRowsOnCuda(context, kOperator, call, inputs, outputs);
 }
 
-template <typename T_>
+template <typename T_, typename T2_>
 Status CallTyped(
     std::size_t combination,
     const Context& context,
     const Given& attributes,
-    const ::gradsmith::SkipLayerNormalizationInputs<T_>& inputs,
-    const ::gradsmith::SkipLayerNormalizationOutputs<T_>& outputs) {
+    const ::gradsmith::SkipLayerNormalizationInputs<T_, T2_>& inputs,
+    const ::gradsmith::SkipLayerNormalizationOutputs<T_, T2_>& outputs) {
   std::array<ConstTensorRef, 5> in;
   in[0] = inputs.X.ref();
   in[1] = inputs.skip.ref();
@@ -9602,34 +9607,42 @@ Status CallTyped(
   return internal::CallOnBackend(rows, context, &attributes, in, out);
 }
 
-// ops.yaml: Conv, line 29 of the entry
-constexpr std::array<DataType, 1> kTypes0 = {
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
+constexpr std::array<DataType, 2> kTypes0 = {
     // T
+    DataType::kFloat,
+    // T2
     DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 30 of the entry
-constexpr std::array<DataType, 1> kTypes1 = {
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
+constexpr std::array<DataType, 2> kTypes1 = {
     // T
+    DataType::kDouble,
+    // T2
     DataType::kDouble,
 };
 
-// ops.yaml: Conv, line 31 of the entry
-constexpr std::array<DataType, 1> kTypes2 = {
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
+constexpr std::array<DataType, 2> kTypes2 = {
     // T
     DataType::kMLFloat16,
+    // T2
+    DataType::kFloat,
 };
 
-// ops.yaml: Conv, line 32 of the entry
-constexpr std::array<DataType, 1> kTypes3 = {
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
+constexpr std::array<DataType, 2> kTypes3 = {
     // T
     DataType::kBFloat16,
+    // T2
+    DataType::kFloat,
 };
 
 }  // namespace
 
 constinit const std::array<Row, 8> kRows = {
-    // ops.yaml: Conv, line 29 of the entry
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -9637,10 +9650,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 28,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
     },
-    // ops.yaml: Conv, line 29 of the entry
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
     Row{
         .op = &kSchema,
         .name = "float",
@@ -9648,10 +9661,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 28,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 32,
     },
-    // ops.yaml: Conv, line 30 of the entry
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -9659,10 +9672,10 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 29,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
     },
-    // ops.yaml: Conv, line 30 of the entry
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
     Row{
         .op = &kSchema,
         .name = "double",
@@ -9670,97 +9683,97 @@ constinit const std::array<Row, 8> kRows = {
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 29,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 33,
     },
-    // ops.yaml: Conv, line 31 of the entry
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
+        .name = "half_float_stats",
         .types = kTypes2,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 30,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
     },
-    // ops.yaml: Conv, line 31 of the entry
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
     Row{
         .op = &kSchema,
-        .name = "half",
+        .name = "half_float_stats",
         .types = kTypes2,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 30,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 34,
     },
-    // ops.yaml: Conv, line 32 of the entry
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
+        .name = "bf16_float_stats",
         .types = kTypes3,
         .backend = Backend::kCpu,
         .repeatable = Repeatable::kAlways,
         .run = &RunCpu,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 31,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
     },
-    // ops.yaml: Conv, line 32 of the entry
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
     Row{
         .op = &kSchema,
-        .name = "bf16",
+        .name = "bf16_float_stats",
         .types = kTypes3,
         .backend = Backend::kCuda,
         .repeatable = Repeatable::kAlways,
         .run = &RunCuda,
-        .entry_line = &conv_stub::kEntryLine,
-        .line_offset = 31,
+        .entry_line = &skip_layer_normalization_stub::kEntryLine,
+        .line_offset = 35,
     },
 };
 
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
 template <>
-Status SkipLayerNormalization<float>(
+Status SkipLayerNormalization<float, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<float>& inputs,
-    const SkipLayerNormalizationOutputs<float>& outputs) {
+    const SkipLayerNormalizationInputs<float, float>& inputs,
+    const SkipLayerNormalizationOutputs<float, float>& outputs) {
   return generated::skip_layer_normalization_stub::CallTyped(
       0, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 30 of the entry
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
 template <>
-Status SkipLayerNormalization<double>(
+Status SkipLayerNormalization<double, double>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<double>& inputs,
-    const SkipLayerNormalizationOutputs<double>& outputs) {
+    const SkipLayerNormalizationInputs<double, double>& inputs,
+    const SkipLayerNormalizationOutputs<double, double>& outputs) {
   return generated::skip_layer_normalization_stub::CallTyped(
       1, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 31 of the entry
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
 template <>
-Status SkipLayerNormalization<MLFloat16>(
+Status SkipLayerNormalization<MLFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<MLFloat16>& inputs,
-    const SkipLayerNormalizationOutputs<MLFloat16>& outputs) {
+    const SkipLayerNormalizationInputs<MLFloat16, float>& inputs,
+    const SkipLayerNormalizationOutputs<MLFloat16, float>& outputs) {
   return generated::skip_layer_normalization_stub::CallTyped(
       2, context, attributes, inputs, outputs);
 }
 
-// ops.yaml: Conv, line 32 of the entry
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
 template <>
-Status SkipLayerNormalization<BFloat16>(
+Status SkipLayerNormalization<BFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<BFloat16>& inputs,
-    const SkipLayerNormalizationOutputs<BFloat16>& outputs) {
+    const SkipLayerNormalizationInputs<BFloat16, float>& inputs,
+    const SkipLayerNormalizationOutputs<BFloat16, float>& outputs) {
   return generated::skip_layer_normalization_stub::CallTyped(
       3, context, attributes, inputs, outputs);
 }

@@ -71,6 +71,7 @@
 #undef dGamma
 #undef dGate
 #undef dScale
+#undef dTotal
 #undef dUp
 #undef dW
 #undef dX
@@ -4383,18 +4384,20 @@ const OpTests kTests = {
 namespace skip_layer_normalization_grad_tests {
 namespace {
 
-template <typename T_>
+template <typename T_, typename T2_>
 Status Run(const TypedCall& call) {
-  ::gradsmith::SkipLayerNormalizationGradInputs<T_> inputs;
+  ::gradsmith::SkipLayerNormalizationGradInputs<T_, T2_> inputs;
   inputs.dY = call.Input<T_>(0);
   inputs.total = call.Input<T_>(1);
   inputs.gamma = call.Input<T_>(2);
-  inputs.mean = call.Input<T_>(3);
-  inputs.inv_std = call.Input<T_>(4);
-  ::gradsmith::SkipLayerNormalizationGradOutputs<T_> outputs;
+  inputs.mean = call.Input<T2_>(3);
+  inputs.inv_std = call.Input<T2_>(4);
+  inputs.dTotal = call.Input<T_>(5);
+  ::gradsmith::SkipLayerNormalizationGradOutputs<T_, T2_> outputs;
   outputs.dX = call.Output<T_>(0);
   outputs.dGamma = call.Output<T_>(1);
   outputs.dBeta = call.Output<T_>(2);
+  outputs.dBias = call.Output<T_>(3);
   const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationGradAttributes>();
   return ::gradsmith::SkipLayerNormalizationGrad(call.context, attributes, inputs, outputs);
 }
@@ -4415,10 +4418,11 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   dims.push_back(outputs->dX);
   dims.push_back(outputs->dGamma);
   dims.push_back(outputs->dBeta);
+  dims.push_back(outputs->dBias);
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalizationGrad, line 29 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 35 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -4430,17 +4434,19 @@ const Case kCase0 = {
             {"gamma", {24}},
             {"mean", {6}},
             {"inv_std", {6}},
+            {"dTotal", {6, 24}},
         },
     .outputs =
         {
             {"dX", {6, 24}},
             {"dGamma", {24}},
             {"dBeta", {24}},
+            {"dBias", {24}},
         },
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalizationGrad, line 30 of the entry
+// ops.yaml: SkipLayerNormalizationGrad, line 36 of the entry
 const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -4454,12 +4460,14 @@ const Case kCase1 = {
             {"gamma", {2, 5}},
             {"mean", {3, 4}},
             {"inv_std", {3, 4}},
+            {"dTotal", {3, 4, 2, 5}},
         },
     .outputs =
         {
             {"dX", {3, 4, 2, 5}},
             {"dGamma", {2, 5}},
             {"dBeta", {2, 5}},
+            {"dBias", {2, 5}},
         },
     .attributes =
         {
@@ -4476,14 +4484,14 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 29 of the entry
-    {"float", &Run<float>},
-    // ops.yaml: Conv, line 30 of the entry
-    {"double", &Run<double>},
-    // ops.yaml: Conv, line 31 of the entry
-    {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 32 of the entry
-    {"bf16", &Run<BFloat16>},
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
+    {"float", &Run<float, float>},
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
+    {"double", &Run<double, double>},
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
+    {"half_float_stats", &Run<MLFloat16, float>},
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
+    {"bf16_float_stats", &Run<BFloat16, float>},
 };
 
 const Backend kBackends[] = {
@@ -4494,7 +4502,7 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+    // ops.yaml: SkipLayerNormalizationGrad, line 32 of the entry
     {"axis", -1},
 };
 
@@ -4530,11 +4538,17 @@ const reference::FormulaNode kNodes[] = {
     // 14
     {.operation = "multiply", .arguments = {3, 13}},
     // 15
-    {.operation = "multiply", .arguments = {5, 4}},
+    {.operation = "input", .name = "dTotal"},
     // 16
-    {.operation = "sum", .arguments = {15}, .over = {"P"}},
+    {.operation = "add", .arguments = {14, 15}},
     // 17
+    {.operation = "multiply", .arguments = {5, 4}},
+    // 18
+    {.operation = "sum", .arguments = {17}, .over = {"P"}},
+    // 19
     {.operation = "sum", .arguments = {5}, .over = {"P"}},
+    // 20
+    {.operation = "sum", .arguments = {16}, .over = {"P"}},
 };
 const reference::NamedFormulaOracle kOracle({
     .nodes = kNodes,
@@ -4556,15 +4570,18 @@ const reference::NamedFormulaOracle kOracle({
             {"gamma", {"S"}},
             {"mean", {"P"}},
             {"inv_std", {"P"}},
+            {"dTotal", {"P", "S"}},
             {"dX", {"P", "S"}},
             {"dGamma", {"S"}},
             {"dBeta", {"S"}},
+            {"dBias", {"S"}},
         },
     .outputs =
         {
-            {.name = "dX", .node = 14},
-            {.name = "dGamma", .node = 16},
-            {.name = "dBeta", .node = 17},
+            {.name = "dX", .node = 16},
+            {.name = "dGamma", .node = 18},
+            {.name = "dBeta", .node = 19},
+            {.name = "dBias", .node = 20},
         },
 });
 

@@ -5373,18 +5373,18 @@ const OpTests kTests = {
 namespace skip_layer_normalization_tests {
 namespace {
 
-template <typename T_>
+template <typename T_, typename T2_>
 Status Run(const TypedCall& call) {
-  ::gradsmith::SkipLayerNormalizationInputs<T_> inputs;
+  ::gradsmith::SkipLayerNormalizationInputs<T_, T2_> inputs;
   inputs.X = call.Input<T_>(0);
   inputs.skip = call.Input<T_>(1);
   inputs.gamma = call.Input<T_>(2);
   inputs.beta = call.Input<T_>(3);
   inputs.bias = call.Input<T_>(4);
-  ::gradsmith::SkipLayerNormalizationOutputs<T_> outputs;
+  ::gradsmith::SkipLayerNormalizationOutputs<T_, T2_> outputs;
   outputs.Y = call.Output<T_>(0);
-  outputs.mean = call.Output<T_>(1);
-  outputs.inv_std = call.Output<T_>(2);
+  outputs.mean = call.Output<T2_>(1);
+  outputs.inv_std = call.Output<T2_>(2);
   outputs.total = call.Output<T_>(3);
   const auto& attributes = call.Attributes<::gradsmith::SkipLayerNormalizationAttributes>();
   return ::gradsmith::SkipLayerNormalization(call.context, attributes, inputs, outputs);
@@ -5408,7 +5408,7 @@ Result<std::vector<Dims>> Infer(const TypedShapes& call) {
   return dims;
 }
 
-// ops.yaml: SkipLayerNormalization, line 32 of the entry
+// ops.yaml: SkipLayerNormalization, line 38 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes0 = {};
 const Case kCase0 = {
     .name = "vectors",
@@ -5431,7 +5431,7 @@ const Case kCase0 = {
     .typed_attributes = &kAttributes0,
 };
 
-// ops.yaml: SkipLayerNormalization, line 33 of the entry
+// ops.yaml: SkipLayerNormalization, line 39 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes1 = {
     .axis = 2,
 };
@@ -5468,14 +5468,14 @@ const Case* const kCases[] = {
 };
 
 const TypedRow kRows[] = {
-    // ops.yaml: Conv, line 29 of the entry
-    {"float", &Run<float>},
-    // ops.yaml: Conv, line 30 of the entry
-    {"double", &Run<double>},
-    // ops.yaml: Conv, line 31 of the entry
-    {"half", &Run<MLFloat16>},
-    // ops.yaml: Conv, line 32 of the entry
-    {"bf16", &Run<BFloat16>},
+    // ops.yaml: SkipLayerNormalization, line 33 of the entry
+    {"float", &Run<float, float>},
+    // ops.yaml: SkipLayerNormalization, line 34 of the entry
+    {"double", &Run<double, double>},
+    // ops.yaml: SkipLayerNormalization, line 35 of the entry
+    {"half_float_stats", &Run<MLFloat16, float>},
+    // ops.yaml: SkipLayerNormalization, line 36 of the entry
+    {"bf16_float_stats", &Run<BFloat16, float>},
 };
 
 const Backend kBackends[] = {
@@ -5486,10 +5486,10 @@ const Backend kBackends[] = {
 };
 
 const Attribute kDefaults[] = {
-    // ops.yaml: LayerNormalization, line 25 of the entry
+    // ops.yaml: SkipLayerNormalization, line 30 of the entry
     {"axis", -1},
-    // ops.yaml: LayerNormalization, line 26 of the entry
-    {"epsilon", 1e-05},
+    // ops.yaml: SkipLayerNormalization, line 31 of the entry
+    {"epsilon", 1e-12},
 };
 
 const reference::FormulaNode kNodes[] = {

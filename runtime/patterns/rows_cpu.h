@@ -57,6 +57,15 @@ class CpuRows {
   [[nodiscard]] bool WantsColumns() const {
     return IsAnyPresent(Places::kColumnSum, Places::kRowOutput);
   }
+  /// Whether a sum of columns is wanted that is made of results.
+  [[nodiscard]] bool SumsResults() const {
+    bool are_summed = false;
+    for (int s = 0; s < Functor::kColumnSums; ++s) {
+      are_summed = are_summed || ((Functor::kSumsOfResults >> s & 1U) != 0 &&
+                                  task_.tensors[Places::kColumnSum + s] != nullptr);
+    }
+    return are_summed;
+  }
 
   /// Whether an output of rows takes the place of an input of rows, which all of a row reads.
   [[nodiscard]] bool ReplacesRowInputs() const {
@@ -101,12 +110,16 @@ class CpuRows {
     }
   }
 
-  /// Writes the sums of the columns from `begin` to `end`, over all rows in their order.
-  void SumColumns(std::int64_t begin, std::int64_t end) const {
+  /// Writes the sums of the columns from `begin` to `end`, over all rows in their order; `results`
+  /// are those of all rows, or empty where no sum that is wanted is made of any.
+  void SumColumns(std::int64_t begin, std::int64_t end, const std::vector<Results>& results) const {
     constexpr int kSums = AtLeastOne(Functor::kColumnSums);
     std::vector<std::array<double, kSums>> sums(static_cast<std::size_t>(end - begin));
+    const Results none{};
     for (std::int64_t row = 0; row < task_.rows; ++row) {
       RowState state = StateOf(row);
+      const auto place = static_cast<std::size_t>(row);
+      state.row.results = results.empty() ? none.data() : results[place].data();
       auto* sum = sums.data();
       ForEach(state, begin, end, [&](const A* in, const A* columns, const Elements& /*at*/) {
         std::array<A, kSums> terms{};
@@ -301,18 +314,38 @@ class CpuRows {
   std::array<A, kMaxRowsScalars> scalars_{};
 };
 
+/// ResultsOfRows returns what the phases find of all rows.
+template <typename Rows>
+std::vector<typename Rows::Results>
+ResultsOfRows(const Context& context, const RowsTask& task, const Rows& rows) {
+  std::vector<typename Rows::Results> results(static_cast<std::size_t>(task.rows));
+  const std::int64_t grain = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.length, 1));
+  ParallelFor(context, task.rows, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      results[static_cast<std::size_t>(row)] = rows.ResultsOf(row);
+    }
+  });
+  return results;
+}
+
 /// RunRows computes all that is wanted. Sums of columns read what element outputs may replace, so
-/// they come first: no result of a row is a part of them.
+/// they come first.
 template <typename Functor, typename T, typename U>
 void RunRows(const Context& context, const RowsTask& task) {
   using Rows = CpuRows<Functor, T, U>;
   const Rows rows(task);
+  std::vector<typename Rows::Results> known;
+  if constexpr (Functor::kSumsOfResults != 0) {
+    if (rows.SumsResults()) {
+      known = ResultsOfRows(context, task, rows);
+    }
+  }
   if (rows.WantsColumns()) {
     const std::int64_t columns = CeilDivide(kRowsGrain, std::max<std::int64_t>(task.rows, 1));
     ParallelFor(context, task.length, columns, [&](std::int64_t begin, std::int64_t end) {
       // Some at a time: their sums take several times the memory of the elements of a row.
       for (std::int64_t first = begin; first < end; first += kRowsGrain) {
-        rows.SumColumns(first, std::min(first + kRowsGrain, end));
+        rows.SumColumns(first, std::min(first + kRowsGrain, end), known);
       }
     });
     if (!rows.WantsRows()) {
@@ -329,7 +362,8 @@ void RunRows(const Context& context, const RowsTask& task) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const std::int64_t row = unit / pieces;
       const std::int64_t first = unit % pieces * piece;
-      const typename Rows::Results results = rows.ResultsOf(row);
+      const typename Rows::Results results =
+          known.empty() ? rows.ResultsOf(row) : known[static_cast<std::size_t>(row)];
       rows.Map(row, results, first, std::min(first + piece, task.length));
     }
   });

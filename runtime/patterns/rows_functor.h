@@ -63,6 +63,9 @@ struct RowsFunctor {
   /// Bit i is set where the i-th element input may be absent, so that its elements are 0. The first
   /// is always there.
   static constexpr unsigned kOptionalInputs = 0;
+  /// Bit i is set where terms of the i-th sum of columns are made of RowValues::results. Where sums
+  /// of columns alone are wanted, and none of these, results are not found.
+  static constexpr unsigned kSumsOfResults = 0;
   /// Whether rows are mostly made of dims that no one stride serves. Kernels on CUDA then compute
   /// where each vector of a row lies; else they read such rows one element at a time.
   static constexpr bool kRowsOfManyDims = false;
@@ -79,8 +82,8 @@ struct RowsFunctor {
   /// The element output whose values are the terms of a sum of columns, before they are rounded;
   /// -1 where none is. Kernels then compute them once.
   GRADSMITH_FUNCTOR static constexpr int OutputOf(int /*sum*/) { return -1; }
-  /// An element's terms of its column's sums. They are not made of RowValues::results, which are
-  /// not found where sums of columns alone are wanted.
+  /// An element's terms of its column's sums, of which those of kSumsOfResults may be made of
+  /// RowValues::results.
   template <typename A>
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& /*row*/, const A* /*in*/, const A* /*columns*/, A* /*terms*/) {}

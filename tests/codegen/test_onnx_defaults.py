@@ -37,7 +37,7 @@ ELSEWHERE: dict[tuple[str, str], tuple[Any, str]] = {
     ("BatchNormalizationRelu", "momentum"): (0.9, "BatchNormalization's"),
     ("BitmaskDropout", "ratio"): (0.5, "Dropout's"),
     ("SkipLayerNormalization", "axis"): (-1, "LayerNormalization's"),
-    ("SkipLayerNormalization", "epsilon"): (1e-5, "LayerNormalization's"),
+    ("SkipLayerNormalization", "epsilon"): (1e-12, "ONNX Runtime's"),
     ("SoftmaxCrossEntropyWithLabels", "ignore_index"): (None, "SoftmaxCrossEntropyLoss's"),
     ("SoftmaxCrossEntropyLossInternalGrad", "reduction"): ("mean", "SoftmaxCrossEntropyLoss's"),
 }

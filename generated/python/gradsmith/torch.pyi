@@ -400,7 +400,7 @@ _SoftmaxCrossEntropyWithLabelsGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxCrossEntropyLossGradOutput: TypeAlias = Literal["dX"]
 _SoftmaxCrossEntropyLossInternalGradOutput: TypeAlias = Literal["dX"]
 _LpNormalizationGradOutput: TypeAlias = Literal["dX"]
-_SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta"]
+_SkipLayerNormalizationGradOutput: TypeAlias = Literal["dX", "dGamma", "dBeta", "dBias"]
 _MeanVarianceNormalizationGradOutput: TypeAlias = Literal["dX"]
 _InstanceNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dB"]
 _GroupNormalizationGradOutput: TypeAlias = Literal["dX", "dScale", "dBias"]
@@ -1337,7 +1337,7 @@ def skip_layer_normalization(
     bias: Tensor | None = None,
     *,
     axis: int = -1,
-    epsilon: float = 1e-05,
+    epsilon: float = 1e-12,
 ) -> SkipLayerNormalizationResult[Tensor]: ...
 def skip_layer_normalization_grad(
     dY: Tensor,
@@ -1345,9 +1345,10 @@ def skip_layer_normalization_grad(
     gamma: Tensor,
     mean: Tensor,
     inv_std: Tensor,
+    dTotal: Tensor | None = None,
     *,
     axis: int = -1,
-    outputs: _SkipLayerNormalizationGradOutput | Iterable[_SkipLayerNormalizationGradOutput] | None = ("dX", "dGamma", "dBeta"),
+    outputs: _SkipLayerNormalizationGradOutput | Iterable[_SkipLayerNormalizationGradOutput] | None = ("dX", "dGamma", "dBeta", "dBias"),
 ) -> SkipLayerNormalizationGradResult[Tensor]: ...
 def mean_variance_normalization(
     X: Tensor,

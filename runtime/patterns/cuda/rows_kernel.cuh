@@ -518,7 +518,7 @@ class RowsKernel {
   /// returns false: there is nothing more to do.
   __device__ __forceinline__ bool Reduce(const Rows& rows, Results& results) {
     WaitForCopies<0>();
-    if (launch_.parts == 1 && !WantsRows()) {
+    if (launch_.parts == 1 && !WantsResults()) {
       return true;
     }
 #pragma unroll
@@ -554,8 +554,14 @@ class RowsKernel {
     }
     return is_wanted;
   }
-  __device__ __forceinline__ bool WantsRows() const {
-    return IsWanted(Places::kOutput, Places::kColumnSum) ||
+  __device__ __forceinline__ bool WantsResults() const {
+    bool are_summed = false;
+#pragma unroll
+    for (int s = 0; s < Functor::kColumnSums; ++s) {
+      are_summed = are_summed || ((Functor::kSumsOfResults >> s & 1U) != 0 &&
+                                  task_.tensors[Places::kColumnSum + s] != nullptr);
+    }
+    return are_summed || IsWanted(Places::kOutput, Places::kColumnSum) ||
            IsWanted(Places::kRowOutput, Places::kEnd);
   }
 

@@ -13,6 +13,8 @@
 // Macros of the same names are put aside, so that the declarations are what they say.
 #pragma push_macro("SkipLayerNormalization")
 #undef SkipLayerNormalization
+#pragma push_macro("T2_")
+#undef T2_
 #pragma push_macro("T_")
 #undef T_
 #pragma push_macro("X")
@@ -44,15 +46,15 @@ namespace gradsmith {
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
 struct SkipLayerNormalizationAttributes {
   /// the first dim of a row
-  // ops.yaml: LayerNormalization, line 25 of the entry
+  // ops.yaml: SkipLayerNormalization, line 30 of the entry
   ::std::int64_t axis = -1;
   /// added to the variance
-  // ops.yaml: LayerNormalization, line 26 of the entry
-  double epsilon = 1e-05;
+  // ops.yaml: SkipLayerNormalization, line 31 of the entry
+  double epsilon = 1e-12;
 };
 
 /// What SkipLayerNormalization reads.
-template <typename T_>
+template <typename T_, typename T2_>
 struct SkipLayerNormalizationInputs {
   /// [*P, *S]: the input
   // ops.yaml: SkipLayerNormalization, line 16 of the entry
@@ -73,37 +75,37 @@ struct SkipLayerNormalizationInputs {
 
 /// What SkipLayerNormalization computes. A default-constructed view is absent: it is not computed,
 /// which only optional outputs may be.
-template <typename T_>
+template <typename T_, typename T2_>
 struct SkipLayerNormalizationOutputs {
   /// [*P, *S]: (sum - mean) * inv_std * gamma + beta
   // ops.yaml: SkipLayerNormalization, line 22 of the entry
   ::gradsmith::TensorView<T_> Y = {};
   /// [*P], optional: mean of the row of the sum
   // ops.yaml: SkipLayerNormalization, line 23 of the entry
-  ::gradsmith::TensorView<T_> mean = {};
+  ::gradsmith::TensorView<T2_> mean = {};
   /// [*P], optional: 1 / sqrt(biased variance of the row + epsilon)
   // ops.yaml: SkipLayerNormalization, line 24 of the entry
-  ::gradsmith::TensorView<T_> inv_std = {};
+  ::gradsmith::TensorView<T2_> inv_std = {};
   /// [*P, *S], optional: X + skip + bias
   // ops.yaml: SkipLayerNormalization, line 25 of the entry
   ::gradsmith::TensorView<T_> total = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SkipLayerNormalization.
-template <typename T_>
+template <typename T_, typename T2_>
 inline constexpr bool kHasSkipLayerNormalization = false;
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalization<float> = true;
-// ops.yaml: Conv, line 30 of the entry
+inline constexpr bool kHasSkipLayerNormalization<float, float> = true;
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalization<double> = true;
-// ops.yaml: Conv, line 31 of the entry
+inline constexpr bool kHasSkipLayerNormalization<double, double> = true;
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalization<MLFloat16> = true;
-// ops.yaml: Conv, line 32 of the entry
+inline constexpr bool kHasSkipLayerNormalization<MLFloat16, float> = true;
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalization<BFloat16> = true;
+inline constexpr bool kHasSkipLayerNormalization<BFloat16, float> = true;
 
 /// Normalization of each row of the sum of X, skip and bias, then scaled and shifted.
 ///
@@ -112,49 +114,49 @@ inline constexpr bool kHasSkipLayerNormalization<BFloat16> = true;
 /// written; unsupported where the combination is not declared for the context's backend; out of
 /// memory.
 // ops.yaml: SkipLayerNormalization, line 1 of the entry
-template <typename T_>
+template <typename T_, typename T2_>
 Status SkipLayerNormalization(
     const Context& /*context*/,
     const SkipLayerNormalizationAttributes& /*attributes*/,
-    const SkipLayerNormalizationInputs<T_>& /*inputs*/,
-    const SkipLayerNormalizationOutputs<T_>& /*outputs*/) {
+    const SkipLayerNormalizationInputs<T_, T2_>& /*inputs*/,
+    const SkipLayerNormalizationOutputs<T_, T2_>& /*outputs*/) {
   static_assert(
-      kHasSkipLayerNormalization<T_>,
+      kHasSkipLayerNormalization<T_, T2_>,
       "gradsmith: SkipLayerNormalization is not declared for this combination of types. ops.yaml declares: "
-      "float (T = float); "
-      "double (T = double); "
-      "half (T = MLFloat16); "
-      "bf16 (T = BFloat16).");
+      "float (T = float, T2 = float); "
+      "double (T = double, T2 = double); "
+      "half_float_stats (T = MLFloat16, T2 = float); "
+      "bf16_float_stats (T = BFloat16, T2 = float).");
   return {};
 }
 
 template <>
-Status SkipLayerNormalization<float>(
+Status SkipLayerNormalization<float, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<float>& inputs,
-    const SkipLayerNormalizationOutputs<float>& outputs);
+    const SkipLayerNormalizationInputs<float, float>& inputs,
+    const SkipLayerNormalizationOutputs<float, float>& outputs);
 
 template <>
-Status SkipLayerNormalization<double>(
+Status SkipLayerNormalization<double, double>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<double>& inputs,
-    const SkipLayerNormalizationOutputs<double>& outputs);
+    const SkipLayerNormalizationInputs<double, double>& inputs,
+    const SkipLayerNormalizationOutputs<double, double>& outputs);
 
 template <>
-Status SkipLayerNormalization<MLFloat16>(
+Status SkipLayerNormalization<MLFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<MLFloat16>& inputs,
-    const SkipLayerNormalizationOutputs<MLFloat16>& outputs);
+    const SkipLayerNormalizationInputs<MLFloat16, float>& inputs,
+    const SkipLayerNormalizationOutputs<MLFloat16, float>& outputs);
 
 template <>
-Status SkipLayerNormalization<BFloat16>(
+Status SkipLayerNormalization<BFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationAttributes& attributes,
-    const SkipLayerNormalizationInputs<BFloat16>& inputs,
-    const SkipLayerNormalizationOutputs<BFloat16>& outputs);
+    const SkipLayerNormalizationInputs<BFloat16, float>& inputs,
+    const SkipLayerNormalizationOutputs<BFloat16, float>& outputs);
 
 /// The dims of the inputs that SkipLayerNormalization must have.
 struct SkipLayerNormalizationInputDims {
@@ -190,6 +192,7 @@ Result<SkipLayerNormalizationOutputDims> InferShapes(
 #pragma pop_macro("Y")
 #pragma pop_macro("X")
 #pragma pop_macro("T_")
+#pragma pop_macro("T2_")
 #pragma pop_macro("SkipLayerNormalization")
 #include "gradsmith/foreign_macros_on.h"
 

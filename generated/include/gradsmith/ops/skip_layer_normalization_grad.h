@@ -13,14 +13,20 @@
 // Macros of the same names are put aside, so that the declarations are what they say.
 #pragma push_macro("SkipLayerNormalizationGrad")
 #undef SkipLayerNormalizationGrad
+#pragma push_macro("T2_")
+#undef T2_
 #pragma push_macro("T_")
 #undef T_
 #pragma push_macro("axis")
 #undef axis
 #pragma push_macro("dBeta")
 #undef dBeta
+#pragma push_macro("dBias")
+#undef dBias
 #pragma push_macro("dGamma")
 #undef dGamma
+#pragma push_macro("dTotal")
+#undef dTotal
 #pragma push_macro("dX")
 #undef dX
 #pragma push_macro("dY")
@@ -40,112 +46,119 @@ namespace gradsmith {
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
 struct SkipLayerNormalizationGradAttributes {
   /// the first dim of a row
-  // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 32 of the entry
   ::std::int64_t axis = -1;
 };
 
 /// What SkipLayerNormalizationGrad reads.
-template <typename T_>
+template <typename T_, typename T2_>
 struct SkipLayerNormalizationGradInputs {
   /// [*P, *S]: gradient of the loss with respect to Y
-  // ops.yaml: SkipLayerNormalizationGrad, line 13 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
   ::gradsmith::TensorView<const T_> dY = {};
   /// [*P, *S]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 14 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
   ::gradsmith::TensorView<const T_> total = {};
   /// [*S]: what SkipLayerNormalization was given
-  // ops.yaml: SkipLayerNormalizationGrad, line 15 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
   ::gradsmith::TensorView<const T_> gamma = {};
   /// [*P]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 16 of the entry
-  ::gradsmith::TensorView<const T_> mean = {};
+  // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+  ::gradsmith::TensorView<const T2_> mean = {};
   /// [*P]: what SkipLayerNormalization gave
-  // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
-  ::gradsmith::TensorView<const T_> inv_std = {};
+  // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+  ::gradsmith::TensorView<const T2_> inv_std = {};
+  /// [*P, *S], optional: gradient of the loss with respect to total, where others read that
+  // ops.yaml: SkipLayerNormalizationGrad, line 22 of the entry
+  ::gradsmith::TensorView<const T_> dTotal = {};
 };
 
 /// What SkipLayerNormalizationGrad computes. A default-constructed view is absent: it is not
 /// computed. One at least must be there.
-template <typename T_>
+template <typename T_, typename T2_>
 struct SkipLayerNormalizationGradOutputs {
-  /// [*P, *S], optional: gradient of the loss with respect to X
-  // ops.yaml: SkipLayerNormalizationGrad, line 19 of the entry
+  /// [*P, *S], optional: inv_std * (g - mean(g) - xhat * mean(g * xhat)) + dTotal, g = dY * gamma,
+  /// xhat = (total - mean) * inv_std
+  // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: gradient of the loss with respect to gamma
-  // ops.yaml: SkipLayerNormalizationGrad, line 20 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 25 of the entry
   ::gradsmith::TensorView<T_> dGamma = {};
   /// [*S], optional: gradient of the loss with respect to beta
-  // ops.yaml: SkipLayerNormalizationGrad, line 21 of the entry
+  // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
   ::gradsmith::TensorView<T_> dBeta = {};
+  /// [*S], optional: gradient of the loss with respect to bias, the sum of dX over all rows
+  // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
+  ::gradsmith::TensorView<T_> dBias = {};
 };
 
 /// True for the type combinations that ops.yaml declares for SkipLayerNormalizationGrad.
-template <typename T_>
+template <typename T_, typename T2_>
 inline constexpr bool kHasSkipLayerNormalizationGrad = false;
-// ops.yaml: Conv, line 29 of the entry
+// ops.yaml: SkipLayerNormalization, line 33 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalizationGrad<float> = true;
-// ops.yaml: Conv, line 30 of the entry
+inline constexpr bool kHasSkipLayerNormalizationGrad<float, float> = true;
+// ops.yaml: SkipLayerNormalization, line 34 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalizationGrad<double> = true;
-// ops.yaml: Conv, line 31 of the entry
+inline constexpr bool kHasSkipLayerNormalizationGrad<double, double> = true;
+// ops.yaml: SkipLayerNormalization, line 35 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalizationGrad<MLFloat16> = true;
-// ops.yaml: Conv, line 32 of the entry
+inline constexpr bool kHasSkipLayerNormalizationGrad<MLFloat16, float> = true;
+// ops.yaml: SkipLayerNormalization, line 36 of the entry
 template <>
-inline constexpr bool kHasSkipLayerNormalizationGrad<BFloat16> = true;
+inline constexpr bool kHasSkipLayerNormalizationGrad<BFloat16, float> = true;
 
-/// Gradients of SkipLayerNormalization with respect to X, gamma and beta. That of skip is dX too,
-/// and that of bias its sum over all rows.
+/// Gradients of SkipLayerNormalization with respect to X, gamma, beta and bias. That of skip is dX
+/// too.
 ///
 /// Attributes and shapes are those of the structs above, kernel
 /// formulas::SkipLayerNormalizationGrad, the gradient of SkipLayerNormalization. Errors: invalid
 /// argument where an attribute or a tensor is not as it must be, before anything is written;
 /// unsupported where the combination is not declared for the context's backend; out of memory.
 // ops.yaml: SkipLayerNormalizationGrad, line 1 of the entry
-template <typename T_>
+template <typename T_, typename T2_>
 Status SkipLayerNormalizationGrad(
     const Context& /*context*/,
     const SkipLayerNormalizationGradAttributes& /*attributes*/,
-    const SkipLayerNormalizationGradInputs<T_>& /*inputs*/,
-    const SkipLayerNormalizationGradOutputs<T_>& /*outputs*/) {
+    const SkipLayerNormalizationGradInputs<T_, T2_>& /*inputs*/,
+    const SkipLayerNormalizationGradOutputs<T_, T2_>& /*outputs*/) {
   static_assert(
-      kHasSkipLayerNormalizationGrad<T_>,
+      kHasSkipLayerNormalizationGrad<T_, T2_>,
       "gradsmith: SkipLayerNormalizationGrad is not declared for this combination of types. ops.yaml declares: "
-      "float (T = float); "
-      "double (T = double); "
-      "half (T = MLFloat16); "
-      "bf16 (T = BFloat16).");
+      "float (T = float, T2 = float); "
+      "double (T = double, T2 = double); "
+      "half_float_stats (T = MLFloat16, T2 = float); "
+      "bf16_float_stats (T = BFloat16, T2 = float).");
   return {};
 }
 
 template <>
-Status SkipLayerNormalizationGrad<float>(
+Status SkipLayerNormalizationGrad<float, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<float>& inputs,
-    const SkipLayerNormalizationGradOutputs<float>& outputs);
+    const SkipLayerNormalizationGradInputs<float, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<float, float>& outputs);
 
 template <>
-Status SkipLayerNormalizationGrad<double>(
+Status SkipLayerNormalizationGrad<double, double>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<double>& inputs,
-    const SkipLayerNormalizationGradOutputs<double>& outputs);
+    const SkipLayerNormalizationGradInputs<double, double>& inputs,
+    const SkipLayerNormalizationGradOutputs<double, double>& outputs);
 
 template <>
-Status SkipLayerNormalizationGrad<MLFloat16>(
+Status SkipLayerNormalizationGrad<MLFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<MLFloat16>& inputs,
-    const SkipLayerNormalizationGradOutputs<MLFloat16>& outputs);
+    const SkipLayerNormalizationGradInputs<MLFloat16, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<MLFloat16, float>& outputs);
 
 template <>
-Status SkipLayerNormalizationGrad<BFloat16>(
+Status SkipLayerNormalizationGrad<BFloat16, float>(
     const Context& context,
     const SkipLayerNormalizationGradAttributes& attributes,
-    const SkipLayerNormalizationGradInputs<BFloat16>& inputs,
-    const SkipLayerNormalizationGradOutputs<BFloat16>& outputs);
+    const SkipLayerNormalizationGradInputs<BFloat16, float>& inputs,
+    const SkipLayerNormalizationGradOutputs<BFloat16, float>& outputs);
 
 /// The dims of the inputs that SkipLayerNormalizationGrad must have.
 struct SkipLayerNormalizationGradInputDims {
@@ -161,6 +174,7 @@ struct SkipLayerNormalizationGradOutputDims {
   ::gradsmith::Dims dX = {};
   ::gradsmith::Dims dGamma = {};
   ::gradsmith::Dims dBeta = {};
+  ::gradsmith::Dims dBias = {};
 };
 
 /// InferShapes returns the dims of every output, or says why the inputs do not fit together.
@@ -176,10 +190,13 @@ Result<SkipLayerNormalizationGradOutputDims> InferShapes(
 #pragma pop_macro("gamma")
 #pragma pop_macro("dY")
 #pragma pop_macro("dX")
+#pragma pop_macro("dTotal")
 #pragma pop_macro("dGamma")
+#pragma pop_macro("dBias")
 #pragma pop_macro("dBeta")
 #pragma pop_macro("axis")
 #pragma pop_macro("T_")
+#pragma pop_macro("T2_")
 #pragma pop_macro("SkipLayerNormalizationGrad")
 #include "gradsmith/foreign_macros_on.h"
 

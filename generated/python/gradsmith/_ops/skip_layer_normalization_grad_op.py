@@ -10,13 +10,17 @@ class SkipLayerNormalizationGradResult(NamedTuple):
     """What skip_layer_normalization_grad returns. An output that was not asked for is None."""
 
     dX: Any
-    """gradient of the loss with respect to X"""
+    """inv_std * (g - mean(g) - xhat * mean(g * xhat)) + dTotal, g = dY * gamma, xhat = (total -
+       mean) * inv_std"""
 
     dGamma: Any
     """gradient of the loss with respect to gamma"""
 
     dBeta: Any
     """gradient of the loss with respect to beta"""
+
+    dBias: Any
+    """gradient of the loss with respect to bias, the sum of dX over all rows"""
 
 
 _call = _core.Op("SkipLayerNormalizationGrad", SkipLayerNormalizationGradResult).call
@@ -29,15 +33,16 @@ def skip_layer_normalization_grad(
     gamma,
     mean,
     inv_std,
+    dTotal=None,
     *,
     axis=-1,
-    outputs=("dX", "dGamma", "dBeta"),
+    outputs=("dX", "dGamma", "dBeta", "dBias"),
     out=None,
     context=None,
     **_unknown,
 ):
-    """Gradients of SkipLayerNormalization with respect to X, gamma and beta. That of skip is dX too,
-    and that of bias its sum over all rows.
+    """Gradients of SkipLayerNormalization with respect to X, gamma, beta and bias. That of skip is dX
+    too.
 
     Operator SkipLayerNormalizationGrad, the gradient of SkipLayerNormalization.
 
@@ -49,10 +54,12 @@ def skip_layer_normalization_grad(
         what SkipLayerNormalization gave
     gamma : array of T (*S,)
         what SkipLayerNormalization was given
-    mean : array of T (*P,)
+    mean : array of T2 (*P,)
         what SkipLayerNormalization gave
-    inv_std : array of T (*P,)
+    inv_std : array of T2 (*P,)
         what SkipLayerNormalization gave
+    dTotal : array of T (*P, *S), optional
+        gradient of the loss with respect to total, where others read that
     axis : int, default -1
         the first dim of a row
     outputs : str or sequence of str, default all
@@ -68,13 +75,17 @@ def skip_layer_normalization_grad(
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
         dX : array of T (*P, *S)
-            gradient of the loss with respect to X
+            inv_std * (g - mean(g) - xhat * mean(g * xhat)) + dTotal, g = dY * gamma, xhat = (total
+            - mean) * inv_std
 
         dGamma : array of T (*S,)
             gradient of the loss with respect to gamma
 
         dBeta : array of T (*S,)
             gradient of the loss with respect to beta
+
+        dBias : array of T (*S,)
+            gradient of the loss with respect to bias, the sum of dX over all rows
 
     Raises
     ------
@@ -84,10 +95,10 @@ def skip_layer_normalization_grad(
         A shape, an attribute or an output is not as it must be; nothing is computed.
     NotImplementedError
         There is no row for these types on this device. The rows are:
-        float (T = float);
-        double (T = double);
-        half (T = MLFloat16);
-        bf16 (T = BFloat16).
+        float (T = float, T2 = float);
+        double (T = double, T2 = double);
+        half_float_stats (T = MLFloat16, T2 = float);
+        bf16_float_stats (T = BFloat16, T2 = float).
 
     Examples
     --------
@@ -105,11 +116,13 @@ def skip_layer_normalization_grad(
     (24,)
     >>> result.dBeta.shape
     (24,)
+    >>> result.dBias.shape
+    (24,)
     """
     if _unknown:
         raise _arguments.unknown("SkipLayerNormalizationGrad", _signature, _unknown)
     return _call(
-        (dY, total, gamma, mean, inv_std),
+        (dY, total, gamma, mean, inv_std, dTotal),
         (axis,),
         outputs,
         out,

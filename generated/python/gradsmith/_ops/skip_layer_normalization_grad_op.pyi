@@ -5,12 +5,13 @@ from typing import Generic, Literal, NamedTuple, TypeAlias
 from .._policy import Context
 from .._typing import A as _A
 
-_Output: TypeAlias = Literal["dX", "dGamma", "dBeta"]
+_Output: TypeAlias = Literal["dX", "dGamma", "dBeta", "dBias"]
 
 class SkipLayerNormalizationGradResult(NamedTuple, Generic[_A]):
     dX: _A | None
     dGamma: _A | None
     dBeta: _A | None
+    dBias: _A | None
 
 def skip_layer_normalization_grad(
     dY: _A,
@@ -18,9 +19,10 @@ def skip_layer_normalization_grad(
     gamma: _A,
     mean: _A,
     inv_std: _A,
+    dTotal: _A | None = None,
     *,
     axis: int = -1,
-    outputs: _Output | Iterable[_Output] | None = ("dX", "dGamma", "dBeta"),
+    outputs: _Output | Iterable[_Output] | None = ("dX", "dGamma", "dBeta", "dBias"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
 ) -> SkipLayerNormalizationGradResult[_A]: ...

@@ -34,7 +34,7 @@ def skip_layer_normalization(
     bias=None,
     *,
     axis=-1,
-    epsilon=1e-05,
+    epsilon=1e-12,
     outputs=("Y", "mean", "inv_std", "total"),
     out=None,
     context=None,
@@ -58,7 +58,7 @@ def skip_layer_normalization(
         added to each row before it is normalized
     axis : int, default -1
         the first dim of a row
-    epsilon : float, default 1e-05
+    epsilon : float, default 1e-12
         added to the variance
     outputs : str or sequence of str, default all
         The outputs to compute, by name, Y among them.
@@ -75,10 +75,10 @@ def skip_layer_normalization(
         Y : array of T (*P, *S)
             (sum - mean) * inv_std * gamma + beta
 
-        mean : array of T (*P,)
+        mean : array of T2 (*P,)
             mean of the row of the sum
 
-        inv_std : array of T (*P,)
+        inv_std : array of T2 (*P,)
             1 / sqrt(biased variance of the row + epsilon)
 
         total : array of T (*P, *S)
@@ -92,10 +92,10 @@ def skip_layer_normalization(
         A shape, an attribute or an output is not as it must be; nothing is computed.
     NotImplementedError
         There is no row for these types on this device. The rows are:
-        float (T = float);
-        double (T = double);
-        half (T = MLFloat16);
-        bf16 (T = BFloat16).
+        float (T = float, T2 = float);
+        double (T = double, T2 = double);
+        half_float_stats (T = MLFloat16, T2 = float);
+        bf16_float_stats (T = BFloat16, T2 = float).
 
     Examples
     --------

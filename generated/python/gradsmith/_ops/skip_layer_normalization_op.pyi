@@ -21,7 +21,7 @@ def skip_layer_normalization(
     bias: _A | None = None,
     *,
     axis: int = -1,
-    epsilon: float = 1e-05,
+    epsilon: float = 1e-12,
     outputs: _Output | Iterable[_Output] | None = ("Y", "mean", "inv_std", "total"),
     out: Mapping[str, _A] | Sequence[_A | None] | None = None,
     context: Context | None = None,
