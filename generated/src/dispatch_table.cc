@@ -1059,52 +1059,52 @@ constinit const std::int32_t kEntryLine = 2720;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_stub
 
-// ops.yaml:2760
+// ops.yaml:2761
 namespace generated::skip_layer_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2760;
+constinit const std::int32_t kEntryLine = 2761;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::skip_layer_normalization_grad_stub
 
-// ops.yaml:2797
+// ops.yaml:2799
 namespace generated::mean_variance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2797;
+constinit const std::int32_t kEntryLine = 2799;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_stub
 
-// ops.yaml:2825
+// ops.yaml:2827
 namespace generated::mean_variance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2825;
+constinit const std::int32_t kEntryLine = 2827;
 extern const std::array<Row, 8> kRows;
 }  // namespace generated::mean_variance_normalization_grad_stub
 
-// ops.yaml:2848
+// ops.yaml:2850
 namespace generated::instance_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2848;
+constinit const std::int32_t kEntryLine = 2850;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_stub
 
-// ops.yaml:2880
+// ops.yaml:2882
 namespace generated::instance_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2880;
+constinit const std::int32_t kEntryLine = 2882;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::instance_normalization_grad_stub
 
-// ops.yaml:2908
+// ops.yaml:2910
 namespace generated::group_normalization_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2908;
+constinit const std::int32_t kEntryLine = 2910;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_stub
 
-// ops.yaml:2942
+// ops.yaml:2944
 namespace generated::group_normalization_grad_stub {
 extern const std::int32_t kEntryLine;
-constinit const std::int32_t kEntryLine = 2942;
+constinit const std::int32_t kEntryLine = 2944;
 extern const std::array<Row, 18> kRows;
 }  // namespace generated::group_normalization_grad_stub
 
@@ -1411,19 +1411,19 @@ constinit const std::array<std::span<const Row>, 157> kDispatchTable = {
     std::span<const Row>(generated::lp_normalization_grad_stub::kRows),
     // ops.yaml:2720
     std::span<const Row>(generated::skip_layer_normalization_stub::kRows),
-    // ops.yaml:2760
+    // ops.yaml:2761
     std::span<const Row>(generated::skip_layer_normalization_grad_stub::kRows),
-    // ops.yaml:2797
+    // ops.yaml:2799
     std::span<const Row>(generated::mean_variance_normalization_stub::kRows),
-    // ops.yaml:2825
+    // ops.yaml:2827
     std::span<const Row>(generated::mean_variance_normalization_grad_stub::kRows),
-    // ops.yaml:2848
+    // ops.yaml:2850
     std::span<const Row>(generated::instance_normalization_stub::kRows),
-    // ops.yaml:2880
+    // ops.yaml:2882
     std::span<const Row>(generated::instance_normalization_grad_stub::kRows),
-    // ops.yaml:2908
+    // ops.yaml:2910
     std::span<const Row>(generated::group_normalization_stub::kRows),
-    // ops.yaml:2942
+    // ops.yaml:2944
     std::span<const Row>(generated::group_normalization_grad_stub::kRows),
 };
 

@@ -4447,10 +4447,34 @@ const Case kCase0 = {
 };
 
 // ops.yaml: SkipLayerNormalizationGrad, line 36 of the entry
-const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {
+const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes1 = {};
+const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"dY", {2, 5, 13}},
+            {"total", {2, 5, 13}},
+            {"gamma", {13}},
+            {"mean", {2, 5}},
+            {"inv_std", {2, 5}},
+            {"dTotal", {2, 5, 13}},
+        },
+    .outputs =
+        {
+            {"dX", {2, 5, 13}},
+            {"dGamma", {13}},
+            {"dBeta", {13}},
+            {"dBias", {13}},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SkipLayerNormalizationGrad, line 37 of the entry
+const ::gradsmith::SkipLayerNormalizationGradAttributes kAttributes2 = {
     .axis = 2,
 };
-const Case kCase1 = {
+const Case kCase2 = {
     .name = "two_axes",
     .layout = Layout::kContiguous,
     .inputs =
@@ -4473,14 +4497,16 @@ const Case kCase1 = {
         {
             {"axis", 2},
         },
-    .typed_attributes = &kAttributes1,
+    .typed_attributes = &kAttributes2,
 };
 
 const Case* const kCases[] = {
     // vectors
     &kCase0,
-    // two_axes
+    // odd
     &kCase1,
+    // two_axes
+    &kCase2,
 };
 
 const TypedRow kRows[] = {

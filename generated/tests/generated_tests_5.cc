@@ -5433,9 +5433,38 @@ const Case kCase0 = {
 
 // ops.yaml: SkipLayerNormalization, line 39 of the entry
 const ::gradsmith::SkipLayerNormalizationAttributes kAttributes1 = {
-    .axis = 2,
+    .epsilon = 0.25,
 };
 const Case kCase1 = {
+    .name = "odd",
+    .layout = Layout::kContiguous,
+    .inputs =
+        {
+            {"X", {2, 5, 13}},
+            {"skip", {2, 5, 13}},
+            {"gamma", {13}},
+            {"beta", {13}},
+            {"bias", {13}},
+        },
+    .outputs =
+        {
+            {"Y", {2, 5, 13}},
+            {"mean", {2, 5}},
+            {"inv_std", {2, 5}},
+            {"total", {2, 5, 13}},
+        },
+    .attributes =
+        {
+            {"epsilon", 0.25},
+        },
+    .typed_attributes = &kAttributes1,
+};
+
+// ops.yaml: SkipLayerNormalization, line 40 of the entry
+const ::gradsmith::SkipLayerNormalizationAttributes kAttributes2 = {
+    .axis = 2,
+};
+const Case kCase2 = {
     .name = "two_axes",
     .layout = Layout::kContiguous,
     .inputs =
@@ -5457,14 +5486,16 @@ const Case kCase1 = {
         {
             {"axis", 2},
         },
-    .typed_attributes = &kAttributes1,
+    .typed_attributes = &kAttributes2,
 };
 
 const Case* const kCases[] = {
     // vectors
     &kCase0,
-    // two_axes
+    // odd
     &kCase1,
+    // two_axes
+    &kCase2,
 };
 
 const TypedRow kRows[] = {

@@ -188,9 +188,9 @@ def test_phases_of_rows(plan: Plan) -> None:
     told = of(plan, "SkipLayerNormalizationGrad")
     assert told.patterns == ["rows"]
     assert told.schedule == [
-        "one pass, rows along S: reads dY, total, gamma, mean, inv_std; writes dX, dGamma, dBeta",
-        "  phase 1: 2 times mean over S in dX",
-        "  summed over the rows: dGamma, dBeta",
+        "one pass, rows along S: reads dY, total, dTotal, gamma, mean, inv_std; writes dX, dGamma, dBeta, dBias",
+        "  phase 1: 2 times mean over S in back",
+        "  summed over the rows: dGamma, dBeta, dBias",
     ]
     told = of(plan, "ReduceLogSumExp")
     assert [len(phase.reductions) for phase in told.passes[0].phases] == [1, 1]

@@ -42,6 +42,7 @@ ops:
 Y = "Y: {type: T, like: X}"
 OF_ROW = 'Z: {type: T, shape: ["*P"]}'
 OF_COLUMN = 'W: {type: T, shape: ["*S"]}'
+OF_COLUMN_TOO = 'U: {type: T, shape: ["*S"]}'
 SCALE = 'scale: {type: T, shape: ["*S"]}'
 OF_ALL = 'V: {type: T, shape: ["*P", "*S"]}'
 ALSO_ALL = 'A: {type: T, shape: ["*P", "*S"]}'
@@ -172,6 +173,17 @@ def test_roles_of_operands() -> None:
     assert names == {Role.ELEMENT: ["Y"], Role.COLUMN: ["W"], Role.ROW: ["Z"]}
     made = functor(op)
     assert lines(made, "ColumnTerms") == ["terms[0] = in[0] * row.inputs[0];"]
+
+
+def test_sums_over_the_rows_of_what_was_found_of_each() -> None:
+    op = op_of(("Y: X - mean(X, S)", "W: sum(X - mean(X, S), P)", "U: sum(X, P)"), (Y, OF_COLUMN, OF_COLUMN_TOO))
+    assert operands(op) == [["X", "Y", "W", "U"]]
+    made = functor(op)
+    assert "static constexpr unsigned kSumsOfResults = 0b1;" in made.constants
+    assert lines(made, "ColumnTerms") == ["terms[0] = in[0] - row.results[0];", "terms[1] = in[0];"]
+    assert lines(made, "OutputOf") == ["if (sum == 0) {", "return 0;", "}", "return -1;"]
+    op = op_of(("Y: X - mean(X, S)", "W: sum(X, P)"), (Y, OF_COLUMN))
+    assert not any("kSumsOfResults" in one for one in functor(op).constants)
 
 
 def test_a_variance_is_of_deviations_that_cost_no_digits() -> None:

@@ -342,6 +342,29 @@ def test_reductions(name: str, dtype: str, dims: tuple[int, ...], axis: int) -> 
     near(getattr(gradsmith, f"{name}_grad")(dy, x, *given, axis=axis).dX, expected, TOLERANCES[dtype])
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(("dims", "axis"), [((7,), 0), ((3, 1021), -1), ((4, 6, 5), 1), ((2, 3, 4, 5), 0)])
+def test_lp_normalization_by_absolute_values(dims: tuple[int, ...], axis: int, dtype: str) -> None:
+    random = np.random.default_rng(len(dims))
+    x = random.normal(0, 2, dims).astype(np.dtype(dtype))
+    dy = random.normal(0, 1, dims).astype(np.dtype(dtype))
+
+    def forward(x: Any) -> Any:
+        return x / jnp.linalg.norm(x, ord=1, axis=axis, keepdims=True), ()
+
+    (y,), (expected,) = differentiated(forward, [x], dy)
+    near(gradsmith.lp_normalization(x, axis=axis, p=1).Y, y, TOLERANCES[dtype])
+    near(gradsmith.lp_normalization_grad(dy, x, axis=axis, p=1).dX, expected, TOLERANCES[dtype])
+
+
+def test_lp_normalization_by_absolute_values_of_a_few() -> None:
+    """By hand: a row with a 0, whose derivative is dY / norm there, and one of zeros."""
+    x, dy = np.array([[3.0, -1.0, 0.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 5.0], [1.0, 2.0, 3.0]])
+    np.testing.assert_allclose(gradsmith.lp_normalization(x, p=1).Y, [[0.75, -0.25, 0], [0, 0, 0]], rtol=1e-15)
+    got = gradsmith.lp_normalization_grad(dy, x, p=1).dX  # the sum of dY * Y is 0.25
+    np.testing.assert_allclose(got, [[0.1875, 0.5625, 1.25], [0, 0, 0]], rtol=1e-15)
+
+
 def test_every_operator_is_compared() -> None:
     """An operator on a kernel of its own that is added to ops.yaml needs a peer here."""
     compared = {"Conv", "ConvGrad", "ConvTranspose", "ConvTransposeGrad"}

@@ -69,25 +69,32 @@ def test_layer_normalization(dims: tuple[int, ...], axis: int, types: tuple[str,
         near(one, expected, tolerance)
 
 
-def test_skip_layer_normalization() -> None:
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("is_read", [False, True])
+def test_skip_layer_normalization(dtype: str, is_read: bool) -> None:
+    """With and without others that read `total`."""
     random = np.random.default_rng(1)
-    x, skip = (random.normal(1, 2, (5, 24)) for _ in range(2))
-    gamma, beta, bias = (random.normal(1, 0.5, 24) for _ in range(3))
-    got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias)
-    y, (mean, inv_std) = layer_norm(jnp.asarray(x + skip + bias), gamma, beta, -1, False)
-    for one, expected in zip(got, (y, mean, inv_std, x + skip + bias), strict=True):
-        near(one, expected, TOLERANCES["float64"])
-    dy = random.normal(0, 1, x.shape)
+    x, skip, dy, dtotal = (random.normal(1, 2, (5, 24)).astype(np.dtype(dtype)) for _ in range(4))
+    gamma, beta, bias = (random.normal(1, 0.5, 24).astype(np.dtype(dtype)) for _ in range(3))
 
-    def forward(*given: Any) -> Any:
-        x, skip, gamma, beta, bias = given
-        return layer_norm(x + skip + bias, gamma, beta, -1, False)
+    def forward(x: Any, skip: Any, gamma: Any, beta: Any, bias: Any) -> Any:
+        total = x + skip + bias
+        y, statistics = layer_norm(total, gamma, beta, -1, False)
+        return jnp.stack([y, total]), statistics
 
-    _, (dx, dskip, dgamma, dbeta, dbias) = differentiated(forward, [x, skip, gamma, beta, bias], dy)
-    back = gradsmith.skip_layer_normalization_grad(dy, got.total, gamma, got.mean, got.inv_std)
-    found = (back.dX, back.dX, back.dGamma, back.dBeta, back.dX.sum(0))
+    incoming = np.stack([dy, dtotal if is_read else 0 * dtotal])
+    ((y, total), mean, inv_std), (dx, dskip, dgamma, dbeta, dbias) = differentiated(
+        forward, [x, skip, gamma, beta, bias], incoming
+    )
+    got = gradsmith.skip_layer_normalization(x, skip, gamma, beta, bias, epsilon=1e-5)
+    assert {got.mean.dtype.name, got.inv_std.dtype.name} == {"float64" if dtype == "float64" else "float32"}
+    for one, expected in zip(got, (y, mean, inv_std, total), strict=True):
+        near(one, expected, TOLERANCES[dtype])
+    saved = (got.total, gamma, got.mean, got.inv_std)
+    back = gradsmith.skip_layer_normalization_grad(dy, *saved, dtotal if is_read else None)
+    found = (back.dX, back.dX, back.dGamma, back.dBeta, back.dBias)
     for one, expected in zip(found, (dx, dskip, dgamma, dbeta, dbias), strict=True):
-        near(one, expected, TOLERANCES["float64"])
+        near(one, expected, TOLERANCES[dtype])
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)

@@ -54,6 +54,17 @@ struct SumsRows : RowsFunctor {
   }
 };
 
+/// Of each column also the sum of X minus its row's mean.
+struct DeviationsRows : SumsRows {
+  static constexpr int kColumnSums = 2;  // sums, deviations
+  static constexpr unsigned kSumsOfResults = 0b10;
+  template <typename A>
+  static void ColumnTerms(const RowValues<A>& row, const A* in, const A* columns, A* terms) {
+    SumsRows::ColumnTerms(row, in, columns, terms);
+    terms[1] = in[0] - row.results[0];
+  }
+};
+
 TensorRef Ref(std::vector<float>& data, const Dims& dims, const Strides& strides) {
   return {DataType::kFloat, data.data(), dims, strides, {}};
 }
@@ -273,6 +284,39 @@ TEST(RowsOnCpu, WhatIsAbsentIsNotComputedAndCountsAsZero) {
       RowsOnCpu<SumsRows>(Context(), AxesFrom(1, 2), {}, &of_x, none, none, none, &of_sums, none);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(sums, (std::vector<float>{0, 0}));
+}
+
+/// Sums of columns that are made of what was found of each row, alone and beside all others.
+TEST(RowsOnCpu, SumsOfResults) {
+  std::vector<float> x = {1, 2, 3, 4, 5, 9};
+  std::vector<float> factor = {1, 1};
+  std::vector<float> column = {1, 1, 1};
+  std::vector<float> y(6);
+  std::vector<float> sums(3);
+  std::vector<float> deviations = {-1, -1, -1};
+  std::vector<float> means(2);
+  const TensorRef of_x = Ref(x, {2, 3});
+  const TensorRef of_factor = Ref(factor, {2});
+  const TensorRef of_column = Ref(column, {3});
+  const TensorRef of_y = Ref(y, {2, 3});
+  const TensorRef of_sums = Ref(sums, {3});
+  const TensorRef of_deviations = Ref(deviations, {3});
+  const TensorRef of_means = Ref(means, {2});
+  const TensorRef* const none = nullptr;
+  const RowsAxes axes = AxesFrom(1, 2);
+  Status status = RowsOnCpu<DeviationsRows>(
+      Context(), axes, {}, &of_x, none, &of_factor, none, none, &of_deviations, none);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(deviations, (std::vector<float>{-3, -1, 4}));
+  deviations = {-1, -1, -1};
+  status = RowsOnCpu<DeviationsRows>(
+      Context(), axes, {}, &of_x, &of_column, &of_factor, &of_y, &of_sums, &of_deviations,
+      &of_means);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(deviations, (std::vector<float>{-3, -1, 4}));
+  EXPECT_EQ(sums, (std::vector<float>{5, 7, 12}));
+  EXPECT_EQ(means, (std::vector<float>{2, 6}));
+  EXPECT_EQ(y, (std::vector<float>{3, 4, 5, 10, 11, 15}));
 }
 
 TEST(RowsOnCpu, RefusesWhatDoesNotFit) {

@@ -54,7 +54,7 @@ Status ChannelTotals::Run(
     const Outputs& outputs) {
   return RowsOnBackend<ChannelTotalsRows>(
       context, kTotals, ChannelsOf(inputs.X->dims.size(), 1), {}, inputs.X, inputs.weight,
-      inputs.factor, outputs.Y, outputs.sums, outputs.totals);
+      inputs.factor, outputs.Y, outputs.sums, outputs.of_totals, outputs.totals);
 }
 
 }  // namespace gradsmith::channels

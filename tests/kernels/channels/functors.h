@@ -88,8 +88,9 @@ struct ChannelTotalsRows : ChannelsFunctor {
   static constexpr int kColumnInputs = 1;  // weight
   static constexpr int kRowInputs = 1;     // factor
   static constexpr int kOutputs = 1;       // Y
-  static constexpr int kColumnSums = 1;    // sums
+  static constexpr int kColumnSums = 2;    // sums, of_totals
   static constexpr int kRowOutputs = 1;    // totals
+  static constexpr unsigned kSumsOfResults = 0b10;
   static constexpr int kPhases = 1;
   static constexpr int kResults = 1;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }
@@ -111,6 +112,7 @@ struct ChannelTotalsRows : ChannelsFunctor {
   GRADSMITH_FUNCTOR static void
   ColumnTerms(const RowValues<A>& row, const A* in, const A* /*columns*/, A* terms) {
     terms[0] = in[0] * row.inputs[0];
+    terms[1] = in[0] + row.results[0];
   }
 };
 

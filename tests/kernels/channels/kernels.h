@@ -71,8 +71,10 @@ struct ChannelNormGrad {
 
 struct ChannelTotals {
   static constexpr std::string_view kShapes =
-      "X [N, C, *D], weight [N, *D], factor [C], Y [N, C, *D], sums [N, *D], totals [C]";
-  static constexpr std::string_view kTypes = "X T, weight T, factor T, Y T, sums T, totals T";
+      "X [N, C, *D], weight [N, *D], factor [C], Y [N, C, *D], sums [N, *D], of_totals [N, *D], "
+      "totals [C]";
+  static constexpr std::string_view kTypes =
+      "X T, weight T, factor T, Y T, sums T, of_totals T, totals T";
   static constexpr std::string_view kLimits = "D length [0, 3]";
   using Attributes = NoAttributes;
   struct Inputs {
@@ -83,6 +85,7 @@ struct ChannelTotals {
   struct Outputs {
     const TensorRef* Y = nullptr;
     const TensorRef* sums = nullptr;
+    const TensorRef* of_totals = nullptr;
     const TensorRef* totals = nullptr;
   };
   static Status Run(

@@ -56,8 +56,15 @@ class ChannelOracle : public PlainOracle {
         return std::nullopt;
       }
     }
-    return Shapes{{"Y", X},           {"dX", X},         {"mean", {X[1]}},   {"inv_std", {X[1]}},
-                  {"dScale", {X[1]}}, {"dBias", {X[1]}}, {"totals", {X[1]}}, {"sums", places}};
+    return Shapes{{"Y", X},
+                  {"dX", X},
+                  {"mean", {X[1]}},
+                  {"inv_std", {X[1]}},
+                  {"dScale", {X[1]}},
+                  {"dBias", {X[1]}},
+                  {"totals", {X[1]}},
+                  {"sums", places},
+                  {"of_totals", places}};
   }
 
  protected:
@@ -179,10 +186,11 @@ class TotalsOracle final : public ChannelOracle {
  public:
   [[nodiscard]] ExpectedOutputs Run(const Tensors& inputs, const Attributes& /*attributes*/)
       const override {
-    ExpectedOutputs outputs = Outputs(inputs, {"Y", "sums", "totals"});
+    ExpectedOutputs outputs = Outputs(inputs, {"Y", "sums", "of_totals", "totals"});
     std::vector<CountingSum> sums(outputs.at("sums").terms.size());
     std::vector<CountingSum> totals(outputs.at("totals").terms.size());
-    for (const auto& [at, c, column] : ElementsOf(inputs.at("X").dims)) {
+    const std::vector<Element> elements = ElementsOf(inputs.at("X").dims);
+    for (const auto& [at, c, column] : elements) {
       const CountingNumber x = At(inputs, "X", at);
       const CountingNumber weight = At(inputs, "weight", column);
       const CountingNumber factor = At(inputs, "factor", c);
@@ -190,8 +198,13 @@ class TotalsOracle final : public ChannelOracle {
       sums[column].Add(x * factor);
       totals[c].Add(x * weight);
     }
+    std::vector<CountingSum> of_totals(sums.size());
+    for (const auto& [at, c, column] : elements) {
+      of_totals[column].Add(At(inputs, "X", at) + totals[c].Get());
+    }
     for (std::size_t i = 0; i < sums.size(); ++i) {
       Expect(sums[i], i, outputs.at("sums"));
+      Expect(of_totals[i], i, outputs.at("of_totals"));
     }
     for (std::size_t i = 0; i < totals.size(); ++i) {
       Expect(totals[i], i, outputs.at("totals"));

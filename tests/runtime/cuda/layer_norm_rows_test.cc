@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,12 +19,17 @@ class CudaLayerNormRows : public CudaNormTest {
  protected:
   /// The kernels that a gradient's tensors take.
   [[nodiscard]] RowsAccess AccessOfGradient(const OpCall& call) const {
-    const RowsInfo& info = kRowsInfo<LayerNormGradientOperands>;
+    const bool is_skip = call.op.starts_with("Skip");
+    const RowsInfo& info =
+        is_skip ? kRowsInfo<SkipGradientOperands> : kRowsInfo<LayerNormGradientOperands>;
     std::vector<TensorRef> tensors;
     for (const auto& operands : {call.inputs, call.outputs}) {
       for (const TensorPointer& operand : operands) {
         tensors.push_back(operand == nullptr ? TensorRef() : operand->GpuRef());
       }
+    }
+    if (is_skip) {  // dTotal is the last input, and has elements as the first two
+      std::rotate(tensors.begin() + 2, tensors.begin() + 5, tensors.begin() + 6);
     }
     const int rank = tensors[0].dims.size();
     const internal::RowsAxes axes = internal::AxesFrom(rank - 1, rank);
@@ -178,7 +184,53 @@ TEST_F(CudaLayerNormRows, ByColumnsOfOtherOperators) {
     RunTwice(call, 1e-4);
   }
   RunTwice(MakeSkip(dims, kFloat), 1e-4);
-  RunTwice(MakeSkipGradient(dims, kFloat), 4e-6);
+}
+
+/// Sums of columns that are made of what was found of each row: by teams of all sizes, by columns
+/// in whole rows and in parts, of vectors and single elements, and of each type.
+TEST_F(CudaLayerNormRows, SumsOfResults) {
+  for (const Sizes& dims : {Sizes{70, 8}, Sizes{9, 264}, Sizes{2, 40960}, Sizes{11, 77}}) {
+    const OpCall call = MakeSkipGradient(dims, kFloat);
+    ASSERT_FALSE(AccessOfGradient(call).is_by_columns) << call.Describe();
+    RunTwice(call, 4e-6);
+  }
+  RunTwice(MakeSkipGradient({3, 4, 16}, kFloat, Layout::kStrided), 4e-6);
+  for (const DataType type : kAllTypes) {
+    const double tolerance = type == kFloat                ? 4e-6
+                             : type == DataType::kDouble   ? 1e-13
+                             : type == DataType::kBFloat16 ? 8e-3
+                                                           : 1e-3;
+    const Types types = {type, type, StatisticsOf(type)};
+    for (const std::int64_t length : {1024, 333}) {
+      const OpCall call = MakeSkipGradient({RowsByColumns(length, types), length}, type);
+      ASSERT_TRUE(AccessOfGradient(call).is_by_columns) << call.Describe();
+      RunTwice(call, tolerance);
+    }
+    for (const std::int64_t length : {20000, 20001}) {
+      RunTwice(MakeSkipGradient({19, length}, type), tolerance);
+    }
+  }
+}
+
+/// Without what comes to the total, and each output alone, of which two read nothing that is found.
+TEST_F(CudaLayerNormRows, SumsOfResultsAlone) {
+  for (const Sizes& dims :
+       {Sizes{6, 40}, Sizes{2, 40960}, Sizes{RowsByColumns(1024, {kFloat, kFloat}), 1024}}) {
+    OpCall call = MakeSkipGradient(dims, kFloat);
+    for (const TensorPointer& total : {call.inputs[5], TensorPointer()}) {
+      call.inputs[5] = total;
+      const std::vector<TensorPointer> outputs = call.outputs;
+      RunTwice(call, 4e-6);
+      const std::vector<std::vector<std::byte>> all = call.OutputBytes();
+      for (std::size_t wanted = 0; wanted < outputs.size(); ++wanted) {
+        call.outputs.assign(outputs.size(), nullptr);
+        call.outputs[wanted] = outputs[wanted];
+        RunTwice(call, 4e-6);
+        EXPECT_TRUE(outputs[wanted]->GpuBytes() == all[wanted]) << "output " << wanted;
+      }
+      call.outputs = outputs;
+    }
+  }
 }
 
 /// Rows of which nothing is found: their elements are first read when outputs are made. Long ones

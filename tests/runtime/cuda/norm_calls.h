@@ -33,11 +33,23 @@ struct LayerNormGradientOperands : RowsFunctor {
   static constexpr int kResults = 2;
 };
 
+/// The same of SkipLayerNormalizationGrad's, which has dTotal and dBias too.
+struct SkipGradientOperands : LayerNormGradientOperands {
+  static constexpr int kInputs = 3;
+  static constexpr int kColumnSums = 3;
+  static constexpr unsigned kSecondTypes = 0;
+  static constexpr unsigned kOptionalInputs = 0b100;
+};
+
 inline constexpr DataType kFloat = DataType::kFloat;
 inline constexpr DataType kHalf = DataType::kMLFloat16;
 
 inline TensorPointer Make(DataType type, const Sizes& dims, Layout layout = Layout::kContiguous) {
   return std::make_shared<GpuTensor>(type, dims, layout);
+}
+
+constexpr DataType StatisticsOf(DataType type) {
+  return type == DataType::kDouble ? DataType::kDouble : DataType::kFloat;
 }
 
 class CudaNormTest : public CudaTest {
@@ -64,20 +76,25 @@ class CudaNormTest : public CudaTest {
     return call;
   }
 
-  /// SkipLayerNormalization and its gradient, which have one type throughout.
+  /// SkipLayerNormalization and its gradient, whose statistics are float, or double where all is.
   OpCall MakeSkip(const Sizes& dims, DataType type) {
+    const DataType statistics = StatisticsOf(type);
     const Sizes row = {dims.back()};
     const Sizes rows(dims.begin(), dims.end() - 1);
-    OpCall call{.name = "rows", .op = "SkipLayerNormalization", .types = {type}};
+    OpCall call{.name = "rows", .op = "SkipLayerNormalization", .types = {type, statistics}};
     call.inputs = {Make(type, dims), Make(type, dims), Make(type, row), nullptr, Make(type, row)};
-    call.outputs = {Make(type, dims), Make(type, rows), nullptr, Make(type, dims)};
+    call.outputs = {Make(type, dims), Make(statistics, rows), nullptr, Make(type, dims)};
     call.FillInputs(random_);
     return call;
   }
-  OpCall MakeSkipGradient(const Sizes& dims, DataType type) {
-    OpCall call = MakeGradient(dims, {type, type, type});
+  OpCall MakeSkipGradient(const Sizes& dims, DataType type, Layout layout = Layout::kContiguous) {
+    const DataType statistics = StatisticsOf(type);
+    OpCall call = MakeGradient(dims, {type, type, statistics}, layout);
     call.op = "SkipLayerNormalizationGrad";
-    call.types = {type};
+    call.types = {type, statistics};
+    call.inputs.push_back(Make(type, dims, layout));
+    call.outputs.push_back(Make(type, {dims.back()}));
+    call.FillInputs(random_);
     return call;
   }
   /// Channels of one image as rows: by MeanVarianceNormalization, InstanceNormalization,
