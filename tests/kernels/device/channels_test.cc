@@ -88,7 +88,7 @@ TEST_F(CudaChannels, AnyStrides) {
       make(problem.dims, {80, 40, 8, 1}), make({3, 4, 8}, {32, 8, 1}),
       MakeRow(DataType::kFloat, problem)};
   call.outputs = {
-      make(problem.dims, {64, 1, 16, 2}), make({3, 4, 8}, {1, 24, 3}),
+      make(problem.dims, {64, 1, 16, 2}), make({3, 4, 8}, {1, 24, 3}), make({3, 4, 8}, {40, 9, 1}),
       MakeRow(DataType::kFloat, problem)};
   call.FillInputsWithIntegers(random_, -3, 3);
   RunTwice(call);
@@ -126,7 +126,8 @@ TEST_F(CudaChannels, MoreElementsThan32BitsCount) {
   const TensorPointer totals = filled(0);
   TensorRef total = totals->GpuRef();
   total.dims = {1};
-  Status status = kernel->Run(context, {x, weight, factor}, {TensorRef(), TensorRef(), total});
+  Status status =
+      kernel->Run(context, {x, weight, factor}, {TensorRef(), TensorRef(), TensorRef(), total});
   ASSERT_TRUE(status.ok()) << status.message();
   ASSERT_TRUE(Synchronize(context).ok());
   EXPECT_EQ(totals->GpuValues()[0], (1 * 4 + 2 * 5 + 3 * 6) * static_cast<double>(kMany));
@@ -140,14 +141,15 @@ TEST_F(CudaChannels, MoreElementsThan32BitsCount) {
   TensorRef sum = sums->GpuRef();
   sum.dims = {3, 1};
   sum.strides = {1, 1};
-  status = kernel->Run(context, {x, weight, factor}, {TensorRef(), sum, TensorRef()});
+  status = kernel->Run(context, {x, weight, factor}, {TensorRef(), sum, TensorRef(), TensorRef()});
   ASSERT_TRUE(status.ok()) << status.message();
   ASSERT_TRUE(Synchronize(context).ok());
   const auto many = static_cast<double>(2 * kMany + 8);
   EXPECT_EQ(sums->GpuValues(), (std::vector<double>{many, 2 * many, 3 * many}));
 }
 
-/// Columns are places of the batch and the images; their sums are over few channels and over many.
+/// Columns are places of the batch and the images; their sums are over few channels and over many,
+/// and those of one kind are made of what was found of each channel.
 TEST_F(CudaChannels, SumsOverChannels) {
   for (const std::int64_t channels : {1, 3, 150}) {
     for (const std::int64_t width : {8, 7}) {
@@ -159,12 +161,15 @@ TEST_F(CudaChannels, SumsOverChannels) {
       };
       call.inputs = {
           Make(DataType::kFloat, problem), of_places(), MakeRow(DataType::kFloat, problem)};
+      const TensorPointer sums = of_places();
+      const TensorPointer of_totals = of_places();
       call.outputs = {
-          Make(DataType::kFloat, problem), of_places(), MakeRow(DataType::kFloat, problem)};
+          Make(DataType::kFloat, problem), sums, of_totals, MakeRow(DataType::kFloat, problem)};
       call.FillInputsWithIntegers(random_, -3, 3);
       RunTwice(call);
-      call.outputs[0] = nullptr;
-      call.outputs[2] = nullptr;
+      call.outputs = {nullptr, sums, nullptr, nullptr};
+      RunTwice(call);
+      call.outputs = {nullptr, nullptr, of_totals, nullptr};
       RunTwice(call);
     }
   }

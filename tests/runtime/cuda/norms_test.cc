@@ -108,6 +108,10 @@ TEST_F(CudaNorms, WhereElementsAreNotFinite) {
       const std::size_t no_number = sums_columns ? 5 : 3;
       const std::size_t infinite = sums_columns ? 2047 : static_cast<std::size_t>(last);
       const std::vector<double> sums = call.outputs[output]->GpuValues();
+      if (call.op.starts_with("Skip") && output == 3) {  // all of a row's dX are terms of dBias
+        EXPECT_TRUE(std::ranges::all_of(sums, [](double one) { return std::isnan(one); }));
+        continue;
+      }
       for (std::size_t i = 0; i < sums.size(); ++i) {
         ASSERT_EQ(std::isfinite(sums[i]), i != no_number && i != infinite) << i;
       }
