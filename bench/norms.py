@@ -105,28 +105,41 @@ def channel_calls(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Call, dict
 
 
 def layer_tensors(dims: tuple[int, int], dtype: torch.dtype) -> tuple[Any, ...]:
-    """dY, the sum that is normalized, gamma, mean, 1/std, dX, dGamma and dBeta; mean and 1/std in their type."""
+    """dY, the sum that is normalized, gamma, mean, 1/std, what else comes to the sum, dX, dGamma, dBeta and dBias."""
     total = torch.randn(dims, device="cuda").to(dtype)
     gamma = torch.randn(dims[1], device="cuda").to(dtype)
     exact = total.to(wide(dtype))
     mean = exact.mean(1, keepdim=True)
     inv_std = (exact.var(1, correction=0, keepdim=True) + EPSILON).rsqrt()
-    outputs = map(torch.empty_like, (total, gamma, gamma))
-    few = (one[:, 0].to(dtype) for one in (mean, inv_std))
-    return torch.randn_like(total), total, gamma, mean, inv_std, *outputs, *few
+    outputs = map(torch.empty_like, (total, gamma, gamma, gamma))
+    return torch.randn_like(total), total, gamma, mean, inv_std, torch.randn_like(total), *outputs
 
 
-def layer_calls(dims: tuple[int, int], type_name: str) -> tuple[Call, dict[str, Call]]:
-    def ours(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, dx: Any, dg: Any, db: Any, *few: Any) -> Any:
-        out = {"dX": dx, "dGamma": dg, "dBeta": db}
-        return gradsmith.skip_layer_normalization_grad(dy, total, gamma, *few, out=out)
+def layer_calls(dims: tuple[int, int], type_name: str, is_whole: bool) -> tuple[Call, dict[str, Call]]:
+    """With what else comes to the sum, and the gradient of the bias, or without both."""
+    of_norm = norm_formula(NORM_TYPES[type_name], has_mean=True)
 
-    def peer(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, *others: Any) -> Any:
-        bias = others[2]
-        return backward.native_layer_norm_backward(dy, total, [dims[1]], mean, inv_std, gamma, bias, [True, True, True])
+    def ours(
+        dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, dt: Any, dx: Any, dg: Any, db: Any, da: Any
+    ) -> Any:
+        given = (dy, total, gamma, mean[:, 0], inv_std[:, 0], dt if is_whole else None)
+        out = {"dX": dx, "dGamma": dg, "dBeta": db, **({"dBias": da} if is_whole else {})}
+        return gradsmith.skip_layer_normalization_grad(*given, out=out)
 
-    formula = norm_formula(NORM_TYPES[type_name], has_mean=True)
-    return ours, {"torch": peer, "compile": compiled(formula, 5)}
+    def peer(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, dt: Any, *others: Any) -> Any:
+        given = (dy, total, [dims[1]], mean, inv_std, gamma, others[2], [True, True, True])
+        dx, *sums = backward.native_layer_norm_backward(*given)
+        if is_whole:
+            dx = dx + dt
+            sums.append(dx.sum(0))
+        return dx, *sums
+
+    def formula(dy: Any, total: Any, gamma: Any, mean: Any, inv_std: Any, dt: Any) -> Any:
+        dx, *sums = of_norm(dy, total, gamma, mean, inv_std)
+        dx = dx.to(mean.dtype) + dt
+        return dx.to(dy.dtype), *sums, dx.sum(0).to(dy.dtype)
+
+    return ours, {"torch": peer, "compile": compiled(formula, 6) if is_whole else compiled(of_norm, 5)}
 
 
 def logit_tensors(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
@@ -207,10 +220,12 @@ def cases() -> Iterator[Case]:
             every = partial(bytes_of, (0, 1, 2, 3, 5))
             yield Case("MeanVarianceNormalizationGrad", type_name, shape, *channel_calls(dims, dtype), draw, every)
         for layers in LAYERS:
-            draw, calls = partial(layer_tensors, layers, dtype), layer_calls(layers, type_name)
-            shape = "x".join(map(str, layers))
-            every = partial(bytes_of, (0, 1, 2, 5, 6, 7, 8, 9))
-            yield Case("SkipLayerNormalizationGrad", type_name, shape, *calls, draw, every)
+            draw, shape = partial(layer_tensors, layers, dtype), "x".join(map(str, layers))
+            for is_whole, places in ((False, (0, 1, 2, 3, 4, 6, 7, 8)), (True, range(10))):
+                calls = layer_calls(layers, type_name, is_whole)
+                what = f"{shape} with dTotal and dBias" if is_whole else shape
+                every = partial(bytes_of, places)
+                yield Case("SkipLayerNormalizationGrad", type_name, what, *calls, draw, every)
         for logits in LOGITS:
             draw, calls = partial(logit_tensors, logits, dtype), logit_calls(dtype)
             shape = "x".join(map(str, logits))
