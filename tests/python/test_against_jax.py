@@ -360,9 +360,9 @@ def test_lp_normalization_by_absolute_values(dims: tuple[int, ...], axis: int, d
 def test_lp_normalization_by_absolute_values_of_a_few() -> None:
     """By hand: a row with a 0, whose derivative is dY / norm there, and one of zeros."""
     x, dy = np.array([[3.0, -1.0, 0.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 5.0], [1.0, 2.0, 3.0]])
-    np.testing.assert_allclose(gradsmith.lp_normalization(x, p=1).Y, [[0.75, -0.25, 0], [0, 0, 0]], rtol=1e-15)
+    np.testing.assert_allclose(gradsmith.lp_normalization(x, p=1).Y, [[0.75, -0.25, 0.0], [0.0, 0.0, 0.0]], rtol=1e-15)
     got = gradsmith.lp_normalization_grad(dy, x, p=1).dX  # the sum of dY * Y is 0.25
-    np.testing.assert_allclose(got, [[0.1875, 0.5625, 1.25], [0, 0, 0]], rtol=1e-15)
+    np.testing.assert_allclose(got, [[0.1875, 0.5625, 1.25], [0.0, 0.0, 0.0]], rtol=1e-15)
 
 
 def test_every_operator_is_compared() -> None:
