@@ -37,48 +37,13 @@ function(gradsmith_add_ops library)
   endif()
 
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/gradsmith/${library}")
-  set(without "")
-  foreach(kind IN ITEMS docs python tests)
-    string(TOUPPER ${kind} argument)
-    if(NOT ARG_${argument})
-      list(APPEND without ${kind})
-    endif()
-  endforeach()
-  # Make does not notice that a command has other options.
-  file(CONFIGURE OUTPUT "${folder}/without.txt" CONTENT "${without}\n")
-  gradsmith_generate(
-    TARGET ${library}_generate
-    SCHEMA "${ARG_SCHEMA}"
-    FOLDER "${folder}"
-    LIBRARY "${ARG_NAMESPACE}"
-    KERNELS "${CMAKE_CURRENT_SOURCE_DIR}"
-    SHARDS "${ARG_SHARDS}"
-    DEPENDS "${folder}/without.txt"
-    WITHOUT ${without}
-    LIBRARY_SOURCES sources
-    KERNEL_SOURCES formula_sources
-    TEST_SOURCES test_sources)
-
+  _gradsmith_generate_ops(${library} "${folder}")
   set(handwritten "${ARG_KERNELS}")
   list(TRANSFORM handwritten PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" REGEX "^[^/]")
   set(kernel_sources ${handwritten})
   list(FILTER kernel_sources INCLUDE REGEX "[.]cu$")
   list(FILTER handwritten EXCLUDE REGEX "[.]cu$")
-  if(has_cuda)
-    gradsmith_compile_kernels(
-      images
-      FOLDER "${folder}/kernels"
-      PREFIX "${ARG_NAMESPACE}_"
-      INCLUDES "${CMAKE_CURRENT_SOURCE_DIR}"
-      SOURCES ${kernel_sources}
-      FORMULAS ${formula_sources})
-  else()
-    gradsmith_declare_kernels(
-      images
-      FOLDER "${folder}/kernels"
-      PREFIX "${ARG_NAMESPACE}_"
-      SOURCES ${kernel_sources} ${formula_sources})
-  endif()
+  _gradsmith_add_images_of_ops("${has_cuda}" "${folder}" "${kernel_sources}" "${formula_sources}" images)
 
   add_library(${library} STATIC ${sources} ${images} ${handwritten})
   add_dependencies(${library} ${library}_generate)
@@ -134,6 +99,55 @@ macro(_gradsmith_check_ops_arguments library)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) has SHARDS '${ARG_SHARDS}'; expected a whole number, 1 or more.")
   endif()
 endmacro()
+
+# Generates the operators of gradsmith_add_ops, its caller, into a folder. Sets sources, formula_sources and test_sources.
+function(_gradsmith_generate_ops library folder)
+  set(without "")
+  foreach(kind IN ITEMS docs python tests)
+    string(TOUPPER ${kind} argument)
+    if(NOT ARG_${argument})
+      list(APPEND without ${kind})
+    endif()
+  endforeach()
+  # Make does not notice that a command has other options.
+  file(CONFIGURE OUTPUT "${folder}/without.txt" CONTENT "${without}\n")
+  gradsmith_generate(
+    TARGET ${library}_generate
+    SCHEMA "${ARG_SCHEMA}"
+    FOLDER "${folder}"
+    LIBRARY "${ARG_NAMESPACE}"
+    KERNELS "${CMAKE_CURRENT_SOURCE_DIR}"
+    SHARDS "${ARG_SHARDS}"
+    DEPENDS "${folder}/without.txt"
+    WITHOUT ${without}
+    LIBRARY_SOURCES sources
+    KERNEL_SOURCES formula_sources
+    TEST_SOURCES test_sources)
+  foreach(files IN ITEMS sources formula_sources test_sources)
+    set(${files} "${${files}}" PARENT_SCOPE)
+  endforeach()
+endfunction()
+
+# Sets the variable to the sources by which a library of gradsmith_add_ops, the caller, holds the images of its CUDA kernels,
+# or without CUDA says that there are none.
+function(_gradsmith_add_images_of_ops has_cuda folder kernel_sources formula_sources result)
+  if(has_cuda)
+    gradsmith_compile_kernels(
+      images
+      FOLDER "${folder}/kernels"
+      PREFIX "${ARG_NAMESPACE}_"
+      INCLUDES "${CMAKE_CURRENT_SOURCE_DIR}"
+      SOURCES ${kernel_sources}
+      FORMULAS ${formula_sources})
+  else()
+    gradsmith_declare_kernels(
+      images
+      FOLDER "${folder}/kernels"
+      PREFIX "${ARG_NAMESPACE}_"
+      SOURCES ${kernel_sources} ${formula_sources})
+  endif()
+  set(${result} "${images}" PARENT_SCOPE)
+endfunction()
 
 # A family that is called like a folder of the runtime's would hide its headers, or be hidden.
 function(_gradsmith_check_families)

@@ -40,100 +40,31 @@ function(gradsmith_generate)
   cmake_parse_arguments(
     PARSE_ARGV 0 ARG "" "TARGET;SCHEMA;FOLDER;LIBRARY;KERNELS;SHARDS;LIBRARY_SOURCES;KERNEL_SOURCES;TEST_SOURCES"
     "SELECTION;DEPENDS;WITHOUT")
-  if(NOT ARG_SHARDS MATCHES "^[1-9][0-9]*$")
-    message(FATAL_ERROR "GRADSMITH_SHARDS is '${ARG_SHARDS}'; it must be a whole number, 1 or more.")
-  endif()
-  if(NOT EXISTS "${ARG_SCHEMA}")
-    message(FATAL_ERROR "GRADSMITH_OPS_YAML is '${ARG_SCHEMA}'; there is no such file.")
-  endif()
+  _gradsmith_check_what_is_generated("${ARG_SCHEMA}" "${ARG_SHARDS}")
   _gradsmith_find_python()
-
-  set(library_sources "${ARG_FOLDER}/src/dispatch_table.cc")
-  set(formula_headers "")
-  set(kernel_sources "")
-  set(test_sources "")
-  math(EXPR last_shard "${ARG_SHARDS} - 1")
-  foreach(shard RANGE ${last_shard})
-    list(APPEND library_sources "${ARG_FOLDER}/src/ops_shard_${shard}.cc")
-    list(APPEND formula_headers "${ARG_FOLDER}/src/formulas_${shard}.h")
-    list(APPEND kernel_sources "${ARG_FOLDER}/src/formulas_${shard}.cu")
-    if(NOT tests IN_LIST ARG_WITHOUT)
-      list(APPEND test_sources "${ARG_FOLDER}/tests/generated_tests_${shard}.cc")
-    endif()
-  endforeach()
-
-  gradsmith_glob(generator_files "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen" **/*.py)
-  gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
-  list(APPEND generator_files ${templates} ${GRADSMITH_KERNEL_HEADERS} "${GRADSMITH_SHARED_RULES}")
-
-  # Of each family whose kernels belong to the library, headers with their operands and shape rules.
-  set(families "")
-  if(NOT ARG_LIBRARY OR ARG_LIBRARY STREQUAL "gradsmith")
-    set(families ${GRADSMITH_KERNEL_HEADERS})
-  endif()
-
-  set(options ${ARG_SELECTION})
-  foreach(kind IN LISTS ARG_WITHOUT)
-    list(APPEND options --without "${kind}")
-  endforeach()
-  if(ARG_LIBRARY)
-    list(APPEND options --library "${ARG_LIBRARY}")
-  endif()
+  _gradsmith_list_generated_sources("${ARG_FOLDER}" "${ARG_SHARDS}" "${ARG_WITHOUT}")
+  set(kernel_headers "")
   if(ARG_KERNELS)
-    list(APPEND options --kernels "${ARG_KERNELS}")
     gradsmith_glob(kernel_headers "${ARG_KERNELS}" */kernels.h)
-    list(APPEND generator_files ${kernel_headers})
-    list(APPEND families ${kernel_headers})
   endif()
-  set(family_headers "")
-  foreach(header IN LISTS families)
-    cmake_path(GET header PARENT_PATH family)
-    cmake_path(GET family FILENAME name)
-    list(APPEND family_headers "${ARG_FOLDER}/src/${name}/operands.h" "${ARG_FOLDER}/src/${name}/shape_rules.h")
-  endforeach()
-
-  # The files that the schema includes, a path a line, as the generator left them. Where the list changes, CMake runs
-  # again. One that is gone would stop the build before the generator could say so.
-  set(included_list "${ARG_FOLDER}/included.txt")
-  if(NOT EXISTS "${included_list}")
-    file(WRITE "${included_list}" "")
-  endif()
-  file(STRINGS "${included_list}" included)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${included_list}" ${included})
-  foreach(file IN LISTS included)
-    if(NOT EXISTS "${file}")
-      list(REMOVE_ITEM included "${file}")
-      file(REMOVE "${ARG_FOLDER}/stamp")
-    endif()
-  endforeach()
+  _gradsmith_list_family_headers("${ARG_FOLDER}" "${ARG_LIBRARY}" "${kernel_headers}" family_headers)
+  _gradsmith_list_generator_files("${kernel_headers}" generator_files)
 
   set(manifest "${ARG_FOLDER}/manifest.txt")
+  set(included_list "${ARG_FOLDER}/included.txt")
   set(stamp "${ARG_FOLDER}/stamp")
-  cmake_path(GET ARG_SCHEMA FILENAME schema_name)
+  _gradsmith_read_included_files("${included_list}" "${stamp}" included)
+  _gradsmith_generator_options(options)
   set(generate
       "${CMAKE_COMMAND}" -E env --modify "PYTHONPATH=path_list_prepend:${GRADSMITH_CODEGEN_DIR}"
       "PYTHONPYCACHEPREFIX=${CMAKE_CURRENT_BINARY_DIR}/pycache" -- "${Python3_EXECUTABLE}" -m gradsmith_codegen generate
       --schema "${ARG_SCHEMA}" --out "${ARG_FOLDER}" --shards "${ARG_SHARDS}" --included "${included_list}"
       --stamp "${stamp}" ${options})
-
-  # Ninja must know which headers the generator writes, or it looks at their age before they are written anew. Their
-  # names depend on the schema and stand in the manifest, so the build files depend on that: Ninja brings it up to date
-  # before all else, and runs CMake again where it changed. They depend on the generator's own files too, or Ninja would
-  # not put up with the removal of one.
-  set(headers "")
-  if(CMAKE_GENERATOR MATCHES "Ninja")
-    if(NOT EXISTS "${manifest}")
-      execute_process(COMMAND ${generate} RESULT_VARIABLE failed OUTPUT_QUIET)
-      if(failed)
-        message(FATAL_ERROR "gradsmith could not generate the operators of '${ARG_SCHEMA}'.")
-      endif()
-    endif()
-    _gradsmith_read_manifest("${ARG_FOLDER}" "^include/.*[.]h$" headers)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manifest}" ${generator_files})
-  endif()
+  _gradsmith_list_headers_for_ninja("${ARG_SCHEMA}" "${ARG_FOLDER}" "${generate}" "${generator_files}" headers)
 
   # There is no depfile: all that the generator reads is among DEPENDS, and of the paths of a depfile Ninja and CMake
   # 3.25 read some otherwise than they are (with ' or & or $ in them), and CMake keeps with Make those that are gone.
+  cmake_path(GET ARG_SCHEMA FILENAME schema_name)
   add_custom_command(
     OUTPUT "${stamp}"
     BYPRODUCTS ${library_sources} ${formula_headers} ${family_headers} ${kernel_sources} ${test_sources} ${headers}
@@ -144,13 +75,119 @@ function(gradsmith_generate)
     VERBATIM)
   add_custom_target(${ARG_TARGET} DEPENDS "${stamp}")
 
-  set(${ARG_LIBRARY_SOURCES} "${library_sources}" PARENT_SCOPE)
-  if(ARG_KERNEL_SOURCES)
-    set(${ARG_KERNEL_SOURCES} "${kernel_sources}" PARENT_SCOPE)
+  foreach(kind IN ITEMS library kernel test)
+    string(TOUPPER ${kind} argument)
+    if(ARG_${argument}_SOURCES)
+      set(${ARG_${argument}_SOURCES} "${${kind}_sources}" PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+# Stops where gradsmith_generate cannot do what it is asked.
+function(_gradsmith_check_what_is_generated schema shards)
+  if(NOT shards MATCHES "^[1-9][0-9]*$")
+    message(FATAL_ERROR "GRADSMITH_SHARDS is '${shards}'; it must be a whole number, 1 or more.")
   endif()
-  if(ARG_TEST_SOURCES)
-    set(${ARG_TEST_SOURCES} "${test_sources}" PARENT_SCOPE)
+  if(NOT EXISTS "${schema}")
+    message(FATAL_ERROR "GRADSMITH_OPS_YAML is '${schema}'; there is no such file.")
   endif()
+endfunction()
+
+# Sets library_sources, formula_headers, kernel_sources and test_sources to the files that come with each shard, and that
+# of the dispatch table. There are no tests where they are among what is not written.
+function(_gradsmith_list_generated_sources folder shards without)
+  set(library_sources "${folder}/src/dispatch_table.cc")
+  set(formula_headers "")
+  set(kernel_sources "")
+  set(test_sources "")
+  math(EXPR last_shard "${shards} - 1")
+  foreach(shard RANGE ${last_shard})
+    list(APPEND library_sources "${folder}/src/ops_shard_${shard}.cc")
+    list(APPEND formula_headers "${folder}/src/formulas_${shard}.h")
+    list(APPEND kernel_sources "${folder}/src/formulas_${shard}.cu")
+    if(NOT tests IN_LIST without)
+      list(APPEND test_sources "${folder}/tests/generated_tests_${shard}.cc")
+    endif()
+  endforeach()
+  foreach(files IN ITEMS library_sources formula_headers kernel_sources test_sources)
+    set(${files} "${${files}}" PARENT_SCOPE)
+  endforeach()
+endfunction()
+
+# Sets the variable to headers with the operands and the shape rules of each family whose kernels belong to the library.
+function(_gradsmith_list_family_headers folder library kernel_headers result)
+  set(families "")
+  if(NOT library OR library STREQUAL "gradsmith")
+    set(families ${GRADSMITH_KERNEL_HEADERS})
+  endif()
+  list(APPEND families ${kernel_headers})
+  set(headers "")
+  foreach(header IN LISTS families)
+    cmake_path(GET header PARENT_PATH family)
+    cmake_path(GET family FILENAME name)
+    list(APPEND headers "${folder}/src/${name}/operands.h" "${folder}/src/${name}/shape_rules.h")
+  endforeach()
+  set(${result} "${headers}" PARENT_SCOPE)
+endfunction()
+
+# Sets the variable to what the generator is made of, and what it reads of all kernels.
+function(_gradsmith_list_generator_files kernel_headers result)
+  gradsmith_glob(modules "${GRADSMITH_CODEGEN_DIR}/gradsmith_codegen" **/*.py)
+  gradsmith_glob(templates "${GRADSMITH_TEMPLATES_DIR}" **/*.jinja)
+  set(${result} ${modules} ${templates} ${GRADSMITH_KERNEL_HEADERS} "${GRADSMITH_SHARED_RULES}" ${kernel_headers}
+      PARENT_SCOPE)
+endfunction()
+
+# Sets the variable to the generator's options for those arguments of gradsmith_generate, its caller, that may be left out.
+function(_gradsmith_generator_options result)
+  set(options ${ARG_SELECTION})
+  foreach(kind IN LISTS ARG_WITHOUT)
+    list(APPEND options --without "${kind}")
+  endforeach()
+  if(ARG_LIBRARY)
+    list(APPEND options --library "${ARG_LIBRARY}")
+  endif()
+  if(ARG_KERNELS)
+    list(APPEND options --kernels "${ARG_KERNELS}")
+  endif()
+  set(${result} "${options}" PARENT_SCOPE)
+endfunction()
+
+# Sets the variable to the files that the schema includes, which the list has, a path a line, as the generator left it.
+# Where the list changes, CMake runs again. A file that is gone would stop the build before the generator could say so:
+# the generator runs again in its place.
+function(_gradsmith_read_included_files list stamp result)
+  if(NOT EXISTS "${list}")
+    file(WRITE "${list}" "")
+  endif()
+  file(STRINGS "${list}" included)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}" ${included})
+  foreach(file IN LISTS included)
+    if(NOT EXISTS "${file}")
+      list(REMOVE_ITEM included "${file}")
+      file(REMOVE "${stamp}")
+    endif()
+  endforeach()
+  set(${result} "${included}" PARENT_SCOPE)
+endfunction()
+
+# Sets the variable to the headers that the generator writes: with Ninja, which must know them, or it looks at their age
+# before they are written anew. Their names depend on the schema and stand in the manifest, so the build files depend on
+# that: Ninja brings it up to date before all else, and runs CMake again where it changed. They depend on the generator's
+# own files too, or Ninja would not put up with the removal of one.
+function(_gradsmith_list_headers_for_ninja schema folder generate generator_files result)
+  set(headers "")
+  if(CMAKE_GENERATOR MATCHES "Ninja")
+    if(NOT EXISTS "${folder}/manifest.txt")
+      execute_process(COMMAND ${generate} RESULT_VARIABLE failed OUTPUT_QUIET)
+      if(failed)
+        message(FATAL_ERROR "gradsmith could not generate the operators of '${schema}'.")
+      endif()
+    endif()
+    _gradsmith_read_manifest("${folder}" "^include/.*[.]h$" headers)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${folder}/manifest.txt" ${generator_files})
+  endif()
+  set(${result} "${headers}" PARENT_SCOPE)
 endfunction()
 
 # gradsmith_use_snapshot(FOLDER <folder> LIBRARY_SOURCES <variable> KERNEL_SOURCES <variable> TEST_SOURCES <variable>)

@@ -1,8 +1,9 @@
-"""Functions of handwritten C++, CUDA and Python fit on a screen."""
+"""Functions of handwritten C++, CUDA, Python and CMake fit on a screen."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from function_lines import functions_of
 
 FOLDERS = ("runtime", "codegen", "python", "tests", "tools", "bench", "examples", "docs")
 MOST = 60  # lines
+BOUND_OF_CMAKE = re.compile(r"^[ \t]*(end)?(?:function|macro)[ \t]*\([ \t]*(\w*)", re.MULTILINE | re.IGNORECASE)
 
 
-def sources(*patterns: str) -> Iterator[tuple[Path, str]]:
-    for folder in FOLDERS:
+def sources(*patterns: str, folders: tuple[str, ...] = FOLDERS) -> Iterator[tuple[Path, str]]:
+    for folder in folders:
         for pattern in patterns:
             for path in sorted((REPOSITORY / folder).rglob(pattern)):
                 yield path, path.read_text(encoding="utf-8")
@@ -39,6 +41,31 @@ def test_functions_of_python_fit_on_a_screen() -> None:
     assert len(functions) > 1000
     lines = {f"{path}:{node.lineno}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions}
     assert {place: count for place, count in lines.items() if count > MOST} == {}
+
+
+def functions_of_cmake(text: str) -> Iterator[tuple[str, int]]:
+    """The names of functions and macros, and how many lines each takes, from its first to its last."""
+    begun: list[tuple[str, int]] = []
+    for found in BOUND_OF_CMAKE.finditer(text):
+        line = text.count("\n", 0, found.start())
+        if found[1]:
+            name, first = begun.pop()
+            yield name, line - first + 1
+        else:
+            begun.append((found[2], line))
+    assert begun == []
+
+
+def test_functions_and_macros_of_cmake_fit_on_a_screen() -> None:
+    top = REPOSITORY / "CMakeLists.txt"
+    below = sources("CMakeLists.txt", "*.cmake", "*.cmake.in", folders=(*FOLDERS, "cmake"))
+    found = [
+        (path, name, lines)
+        for path, text in [(top, top.read_text(encoding="utf-8")), *below]
+        for name, lines in functions_of_cmake(text)
+    ]
+    assert len(found) > 40
+    assert [f"{path}: {name}: {lines} lines" for path, name, lines in found if lines > MOST] == []
 
 
 SOURCE = r"""
@@ -95,3 +122,10 @@ def test_functions_are_found_with_their_lines() -> None:
 def test_lines_are_counted_from_the_signature_to_the_brace(lines: int) -> None:
     source = "int Answer() {\n" + "  Think();\n" * (lines - 2) + "}\n"
     assert [one.lines for one in functions_of(source)] == [lines]
+
+
+@pytest.mark.parametrize("lines", [MOST, MOST + 1])
+def test_lines_of_cmake_are_counted_from_the_first_to_the_last(lines: int) -> None:
+    body = "  message(STATUS hello)\n" * (lines - 4)
+    source = f"# function(\nfunction(add name)\n  Macro( inner )\n  endmacro()\n{body}endfunction()\n"
+    assert list(functions_of_cmake(source)) == [("inner", 2), ("add", lines)]
