@@ -3,7 +3,8 @@ include_guard(GLOBAL)
 
 # gradsmith_import_onednn(<variable>)
 #
-# Makes the target DNNL::dnnl, and OpenMP::OpenMP_CXX where oneDNN's threads are OpenMP's. Sets GRADSMITH_ONEDNN_VERSION
+# Makes the target DNNL::dnnl, and OpenMP::OpenMP_CXX where oneDNN's threads are OpenMP's; they are global, since libraries
+# of gradsmith_select in other folders link them too. Sets GRADSMITH_ONEDNN_VERSION
 # and GRADSMITH_ONEDNN_RUNTIME, and the variable to what is missing, or to "".
 #
 # A shared library is taken as it is, unless dnnl_DIR or dnnl_ROOT names a package: Debian's ends with an error where there
@@ -19,12 +20,12 @@ macro(gradsmith_import_onednn missing)
        AND NOT GRADSMITH_ONEDNN_LIBRARY MATCHES "\\.a$"
        AND NOT dnnl_DIR
        AND NOT dnnl_ROOT)
-      add_library(DNNL::dnnl UNKNOWN IMPORTED)
+      add_library(DNNL::dnnl UNKNOWN IMPORTED GLOBAL)
       set_target_properties(
         DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${GRADSMITH_ONEDNN_LIBRARY}"
                               INTERFACE_INCLUDE_DIRECTORIES "${GRADSMITH_ONEDNN_INCLUDE_DIR}")
     else()
-      find_package(dnnl CONFIG QUIET)
+      find_package(dnnl CONFIG QUIET GLOBAL)
     endif()
   endif()
   if(NOT TARGET DNNL::dnnl)
@@ -57,7 +58,7 @@ function(_gradsmith_read_onednn missing)
     return()
   endif()
   if(runtime STREQUAL "OMP")
-    find_package(OpenMP QUIET COMPONENTS CXX)
+    find_package(OpenMP QUIET COMPONENTS CXX GLOBAL)
     if(NOT TARGET OpenMP::OpenMP_CXX)
       set(${missing} "the compiler's OpenMP, whose threads oneDNN has, was not found" PARENT_SCOPE)
       return()

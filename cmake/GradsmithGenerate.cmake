@@ -2,16 +2,20 @@ include_guard(GLOBAL)
 
 include("${CMAKE_CURRENT_LIST_DIR}/GradsmithFolders.cmake")
 
-# The repository's, or those that are installed.
-if(NOT GRADSMITH_CODEGEN_DIR)
-  cmake_path(SET GRADSMITH_CODEGEN_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../codegen")
-  cmake_path(SET GRADSMITH_TEMPLATES_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../templates")
-  # Where the generator reads what each kernel takes.
-  cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../runtime")
-endif()
-gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
-# Where it reads the shape rules that those of families may end in.
-set(GRADSMITH_SHARED_RULES "${GRADSMITH_RUNTIME_DIR}/core/shape_rules.h")
+# Sets where the generator is and what it reads: what is installed where that is known, else the repository's, which has
+# the folder of these modules. A function that is called where the repository is a subdirectory sets them for itself.
+macro(_gradsmith_locate_generator modules)
+  if(NOT GRADSMITH_CODEGEN_DIR)
+    cmake_path(SET GRADSMITH_CODEGEN_DIR NORMALIZE "${modules}/../codegen")
+    cmake_path(SET GRADSMITH_TEMPLATES_DIR NORMALIZE "${modules}/../templates")
+    # Where the generator reads what each kernel takes.
+    cmake_path(SET GRADSMITH_RUNTIME_DIR NORMALIZE "${modules}/../runtime")
+  endif()
+  gradsmith_glob(GRADSMITH_KERNEL_HEADERS "${GRADSMITH_RUNTIME_DIR}" */kernels.h)
+  # Where it reads the shape rules that those of families may end in.
+  set(GRADSMITH_SHARED_RULES "${GRADSMITH_RUNTIME_DIR}/core/shape_rules.h")
+endmacro()
+_gradsmith_locate_generator("${CMAKE_CURRENT_LIST_DIR}")
 
 # gradsmith_generate(TARGET <name> SCHEMA <file> FOLDER <folder> [LIBRARY <name>] [KERNELS <folder>] SHARDS <number>
 #                    [SELECTION <option>... DEPENDS <file>...] [WITHOUT <kind>...] LIBRARY_SOURCES <variable> [KERNEL_SOURCES <variable>] TEST_SOURCES <variable>)

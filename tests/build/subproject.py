@@ -10,6 +10,8 @@ from pathlib import Path
 
 from build_tree import REPOSITORY, SOURCES, build, copy_with_few_operators, run_generator, write_script
 
+ALSO = ("ReluGrad",)  # of what docs/selection.md selects
+
 
 @dataclass(frozen=True)
 class Subproject:
@@ -28,7 +30,7 @@ def build_subproject(source: Path, folder: Path) -> Subproject:
     """Builds the snapshot of a copy of few operators, without optimization, which would only take longer here, and in
     reach of no Python that works. With oneDNN little is compiled that is not without it."""
     copy = folder.parent / "sources"
-    copy_with_few_operators(REPOSITORY, copy, (*SOURCES, "ops.schema.json", "python", "tests", "tools"))
+    copy_with_few_operators(REPOSITORY, copy, (*SOURCES, "ops.schema.json", "python", "tests", "tools"), ALSO)
     snapshot = ("--schema", "ops.yaml", "--out", "generated", "--shards", "2")
     run_generator("generate", *snapshot, repository=copy, cwd=copy)
     pythons = Pythons(folder.parent / "pythons")
@@ -41,7 +43,7 @@ def build_subproject(source: Path, folder: Path) -> Subproject:
         whole = [*command, *options]
         return subprocess.run(whole, env=pythons.environment, check=True, text=True, stdout=subprocess.PIPE).stdout
 
-    configure("-UGRADSMITH_ONEDNN", "-UGRADSMITH_INSTALL")
+    configure("-UGRADSMITH_ONEDNN", "-UGRADSMITH_INSTALL", "-USELECTION_SOURCE_DIR")
     build(folder, environment=pythons.environment)
     cache = (folder / "CMakeCache.txt").read_text()
     rules = (folder / "gradsmith/cmake_install.cmake").read_text()

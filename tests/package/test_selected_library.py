@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from build_tree import build
 from gradsmith_codegen import images
 from page_project import Page, configure_fails, sh
+from subproject import Subproject
 
 PAGE = Page("selection.md")
 # Handwritten kernels, whose images lie in the library, so that nvcc has nothing to do, and a formula.
@@ -110,6 +113,45 @@ def test_a_formula_has_its_own_kernels_and_those_of_copies_and_checks(built: str
     if not archive.exists():
         pytest.skip("the installed library has no CUDA backend")
     assert images_in(archive) == {"selected_formulas_0", "copy", "elementwise", "compare"}
+
+
+FIND_PACKAGE = "find_package(gradsmith REQUIRED)\n"
+PYTHON = f"-DPython3_EXECUTABLE={sys.executable}"
+
+
+def replace_find_package(folder: Path, lines: str) -> None:
+    project = folder / "CMakeLists.txt"
+    assert FIND_PACKAGE in project.read_text()
+    project.write_text(project.read_text().replace(FIND_PACKAGE, lines))
+
+
+def test_where_sources_are_added_it_selects_from_what_is_built_there(subproject: Subproject) -> None:
+    """With oneDNN, where there is oneDNN, which what is selected brings along."""
+    folder = PAGE.project("selection_of_sources")
+    replace_find_package(folder, "")  # the library is there before the project is
+    subprocess.run(["cmake", f"-DSELECTION_SOURCE_DIR={folder}", PYTHON, str(subproject.folder)], check=True)
+    built = build(subproject.folder, "program").stdout
+    assert re.search(r"gradsmith_select\(mylib\): [0-9.]+ MB of [0-9.]+ MB, no images of kernels\n", built)
+    program = subprocess.run([str(subproject.folder / "selection/program")], check=True, text=True, capture_output=True)
+    assert program.stdout == PAGE.block("text")
+    command = ["ninja", "-C", str(subproject.folder), "-t", "query", "selection/gradsmith/mylib/stamp"]
+    assert "/kernels.h\n" in subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    table = subproject.folder / "selection/gradsmith/mylib/src/dispatch_table.cc"
+    before = table.stat().st_mtime_ns
+    assert "Building" not in build(subproject.folder, "program").stdout
+    assert table.stat().st_mtime_ns == before
+
+
+def test_where_sources_are_fetched_it_is_there(subproject: Subproject) -> None:
+    folder = PAGE.project("selection_of_fetched")
+    replace_find_package(folder, PAGE.block("cmake"))
+    (folder / "gradsmith").symlink_to(subproject.schema.parent)
+    command = ["cmake", "-S", str(folder), "-B", str(folder / "build"), "-G", "Ninja", PYTHON]
+    subprocess.run([*command, "-DGRADSMITH_CUDA=OFF", "-DGRADSMITH_USE_SNAPSHOT=ON"], check=True)
+    command = ["ninja", "-C", str(folder / "build"), "-t", "commands", "program"]
+    told = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    assert "gradsmith_codegen.select_archive" in told
+    assert f"--archive {folder}/build/_deps/gradsmith-build/libgradsmith.a" in told
 
 
 @pytest.mark.parametrize(
