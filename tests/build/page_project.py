@@ -7,12 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from build_tree import REPOSITORY, SCRATCH
 
 _BLOCK = r"```{}\n(.*?)```"
+_SESSION = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_LEFT_OUT = "..."
 _FILE = re.compile(r"`([\w./]+)`:\n\n" + _BLOCK.format(r"\w+"), re.DOTALL)
 
 
@@ -28,8 +32,16 @@ class Page:
 
     def block(self, language: str) -> str:
         """The only block of a language that is no file's."""
-        (text,) = re.findall(_BLOCK.format(language), _FILE.sub("", self.text), re.DOTALL)
-        return str(text)
+        (text,) = self.blocks(language)
+        return text
+
+    def blocks(self, language: str) -> list[str]:
+        """Those of a language that are no file's."""
+        return re.findall(_BLOCK.format(language), _FILE.sub("", self.text), re.DOTALL)
+
+    def commands(self) -> list[tuple[str, str]]:
+        """Those that the page shows with what they print, one after another."""
+        return [(found[1], found[2]) for block in _SESSION.findall(self.text) for found in _COMMAND.finditer(block)]
 
     def write_files(self, folder: Path) -> None:
         """Those that the page shows under their names."""
@@ -46,12 +58,23 @@ class Page:
         return folder
 
 
+def follow(commands: Iterable[tuple[str, str]], before: str, folder: Path, prefix: Path) -> None:
+    """Gives commands as a page does, after what is to be done before each, and compares what they print. Where the page
+    has `...` are lines that it leaves out, or behind a colon the number of one."""
+    for command, shown in commands:
+        result = sh(f"{before}\nset +e\n{command}", folder, prefix)
+        pattern = re.escape(shown).replace(rf":{re.escape(_LEFT_OUT)}", r":\d+")
+        pattern = re.sub(rf"^{re.escape(re.escape(_LEFT_OUT))}\\\n", r"(?:.*\\n)*", pattern, flags=re.MULTILINE)
+        printed = result.stdout + result.stderr
+        assert re.fullmatch(pattern, printed), f"{command} printed:\n{printed}\nbut the page shows:\n{shown}"
+
+
 def sh(commands: str, folder: Path, prefix: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", "-e", "-c", commands],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PREFIX": str(prefix)},
+        env={**os.environ, "PATH": path, "PREFIX": str(prefix), "PYTHONDONTWRITEBYTECODE": "1"},
         check=False,
         text=True,
         capture_output=True,

@@ -17,6 +17,7 @@ PAGES = {
     for name in ("README.md", "docs/install.md", "docs/cpp.md", "docs/adding-operators.md")
 }
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", "\n".join(PAGES.values()), re.MULTILINE | re.DOTALL)
+QUICK_START = "A 3x3 image"
 SCHEMA = (REPOSITORY / "ops.yaml").read_text(encoding="utf-8")
 
 
@@ -47,7 +48,8 @@ def check_schema(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def test_every_block_is_tested_here() -> None:
     tested = {
-        "cpp": ["int main()", "registry.Explain", "CheckDevice"],
+        # The last: tests/package/test_recording.py.
+        "cpp": [QUICK_START, "registry.Explain", "CheckDevice", "int step = 0"],
         "text": ["dW:", "error[G014]"],
         "yaml": ["CubeGrad", "DepthwiseConvGrad"],  # tests/build/test_extension.py as well
         # The last two: tests/build/test_extension.py, tests/package/test_wheel.py.
@@ -62,7 +64,7 @@ def test_every_block_is_tested_here() -> None:
 
 
 def test_quick_start_is_the_example_and_prints_what_is_shown(tmp_path: Path, prefix: Path) -> None:
-    quick_start = block("cpp", "int main()")
+    quick_start = block("cpp", QUICK_START)
     assert quick_start == (REPOSITORY / "examples/quick_start/quick_start.cc").read_text(encoding="utf-8")
     assert run_program(tmp_path, prefix, quick_start) == block("text", "dW:")
 
@@ -118,7 +120,7 @@ def test_gpu_lines_compile_and_run_or_say_what_is_missing(tmp_path: Path, prefix
 
 
 def test_cmake_lines_build_a_program(tmp_path: Path, prefix: Path) -> None:
-    (tmp_path / "main.cc").write_text(block("cpp", "int main()"), encoding="utf-8")
+    (tmp_path / "main.cc").write_text(block("cpp", QUICK_START), encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(my_program LANGUAGES CXX)\nadd_executable(my_program main.cc)\n"
         + block("cmake", "find_package"),
