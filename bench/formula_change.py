@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a change of one formula takes until its operator is tested: seconds of `./run try`, with all that it builds.
+"""What a change of one formula takes until its operator is tested: seconds of `./run try`, and of a processor.
 
     python3 bench/formula_change.py MishGrad LayerNormalizationGrad [--json FILE]
 
-Works in a copy of the sources, build/formula-change, whose first build is told apart. Then the last formula of each
-operator is changed, into one that gives the same, and changed back; each time `./run try` generates, compiles, links
-and runs the operator's tests on the CPU. No cache of compilers is asked. What else the machine does is recorded as its
-load: the processes that wanted to run in the minute before each change.
+Works in a copy of the sources, build/formula-change, which is built first. Then the last formula of each operator is
+changed, into one that gives the same, and changed back; each time `./run try` generates, compiles, links and runs the
+operator's tests on the CPU. No cache of compilers is asked. What else the machine does is recorded as its load: the
+processes that wanted to run in the minute before each change.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import argparse
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build/formula-change"
@@ -55,11 +57,13 @@ def changed(schema: str, operator: str) -> tuple[str, str]:
     return f'{schema[:at]}      {name}: "1 * ({formula})"{schema[at + len(last) :]}', name
 
 
-def seconds_of_try(operator: str) -> float:
+def cost_of_try(operator: str) -> dict[str, float]:
     environment = {**os.environ, "CCACHE_DISABLE": "1"}
-    begin = time.monotonic()
+    load, begin, before = os.getloadavg()[0], time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "run", "try", operator], cwd=FOLDER, env=environment, check=True)
-    return time.monotonic() - begin
+    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    of_processors = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": round(seconds, 1), "processor_seconds": round(of_processors, 1), "load": round(load, 1)}
 
 
 def main() -> None:
@@ -70,25 +74,22 @@ def main() -> None:
     copy_sources(FOLDER)
     schema = FOLDER / "ops.yaml"
     plain = schema.read_text(encoding="utf-8")
-    first_load = os.getloadavg()[0]
-    first = seconds_of_try(arguments.operators[0])
-    changes = []
+    cost_of_try(arguments.operators[0])
+    changes: list[dict[str, Any]] = []
     for operator in arguments.operators:
         other, formula = changed(plain, operator)
         for text in (other, plain):
             schema.write_text(text, encoding="utf-8")
-            load = os.getloadavg()[0]
-            seconds = seconds_of_try(operator)
-            changes.append(
-                {"operator": operator, "formula": formula, "seconds": round(seconds, 1), "load": round(load, 1)}
-            )
+            changes.append({"operator": operator, "formula": formula, **cost_of_try(operator)})
     for change in changes:
-        print(f"{change['operator']}, {change['formula']}: {change['seconds']} s, load {change['load']}")
+        print(
+            f"{change['operator']}, {change['formula']}: {change['seconds']} s, {change['processor_seconds']} s of a "
+            f"processor, load {change['load']}"
+        )
     if arguments.json:
         told = {
             "command": shlex.join(["python3", "bench/formula_change.py", *arguments.operators]),
             "processors": len(os.sched_getaffinity(0)),
-            "first_build": {"seconds": round(first, 1), "load": round(first_load, 1)},
             "changes": changes,
         }
         arguments.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

@@ -42,6 +42,16 @@ def test_sizes_of_selections_are_those_of_the_data() -> None:
             assert words == measured["selection"]
 
 
+def test_times_of_changed_formulas_are_those_of_the_data() -> None:
+    page = (REPOSITORY / "docs/adding-operators.md").read_text("utf-8")
+    changes = data_of("adding-operators.md", "formula_change")["changes"]
+    (told,) = re.findall(r"(\d+) to (\d+) seconds on two cores .*, (\d+) to (\d+) of one processor", page)
+    seconds, of_processor = ([change[key] for change in changes] for key in ("seconds", "processor_seconds"))
+    of_data = (min(seconds), max(seconds), min(of_processor), max(of_processor))
+    assert [int(number) for number in told] == [round(number) for number in of_data]
+    assert max(seconds) < 60  # less than a minute
+
+
 @pytest.mark.parametrize("operator", ["MishGrad", "BiasGeluGrad", "LayerNormalizationGrad"])
 def test_a_changed_formula_gives_the_same(operator: str, tmp_path: Path) -> None:
     plain = (REPOSITORY / "ops.yaml").read_text("utf-8")
