@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -139,6 +140,8 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
   return *milliseconds;
 }
 
+constexpr std::string_view kSpent = "not tried: the search's budget was spent";
+
 }  // namespace
 
 std::vector<Candidate> AllAllowed(
@@ -161,23 +164,36 @@ void Race::Run(const std::vector<Candidate>& candidates) {
     ++tried_;
     if (std::string why = WhySkipped(candidate); !why.empty()) {
       best_->rejections.push_back({candidate.id, std::move(why)});
-      continue;
+    } else {
+      Try(candidate, all);
     }
-    const std::size_t rejected = best_->rejections.size();
-    const double milliseconds = TryOne(space_, candidate, policy_, best_);
-    const bool is_rejected = best_->rejections.size() > rejected;
-    if (milliseconds > 0 && !is_rejected) {
-      forms_.Note(candidate.id, milliseconds);
-    }
-    if (IsHopeless(milliseconds, BestTime(*best_))) {
-      hopeless_.push_back(candidate.engine);
-    }
-    reporter_.Report(
-        candidate, milliseconds, is_rejected ? best_->rejections.back().reason : "", tried_, all,
-        *best_);
-    // The first of all loads libraries and code, which may take longer than the rest.
-    loading_ = tried_ == 1 ? reporter_.seconds() : loading_;
   }
+}
+
+void Race::TryBeyondBudget(const Candidate& candidate) {
+  const std::size_t untried = std::erase_if(best_->rejections, [&](const Rejection& rejection) {
+    return rejection.id == candidate.id && rejection.reason == kSpent;
+  });
+  if (untried > 0) {
+    Try(candidate, tried_);
+  }
+}
+
+void Race::Try(const Candidate& candidate, int all) {
+  const std::size_t rejected = best_->rejections.size();
+  const double milliseconds = TryOne(space_, candidate, policy_, best_);
+  const bool is_rejected = best_->rejections.size() > rejected;
+  if (milliseconds > 0 && !is_rejected) {
+    forms_.Note(candidate.id, milliseconds);
+  }
+  if (IsHopeless(milliseconds, BestTime(*best_))) {
+    hopeless_.push_back(candidate.engine);
+  }
+  reporter_.Report(
+      candidate, milliseconds, is_rejected ? best_->rejections.back().reason : "", tried_, all,
+      *best_);
+  // The first of all loads libraries and code, which may take longer than the rest.
+  loading_ = tried_ == 1 ? reporter_.seconds() : loading_;
 }
 
 std::string Race::WhySkipped(const Candidate& candidate) const {
@@ -188,7 +204,7 @@ std::string Race::WhySkipped(const Candidate& candidate) const {
     return "not tried: others do, and it is slow";
   }
   if (is_over()) {
-    return "not tried: the search's budget was spent";
+    return std::string(kSpent);
   }
   const bool is_hopeless = std::ranges::any_of(
       hopeless_, [&](const std::string& engine) { return candidate.engine.ends_with(engine); });

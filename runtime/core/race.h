@@ -32,6 +32,9 @@ class Race {
 
   void Run(const std::vector<Candidate>& candidates);
 
+  /// Tries one that was not tried since the budget was spent; nothing where it was.
+  void TryBeyondBudget(const Candidate& candidate);
+
   /// The quickest of each form, the best candidate's and those far behind left out.
   [[nodiscard]] std::vector<std::string> OfOtherForms() const {
     return forms_.Others(best_->decision);
@@ -39,6 +42,8 @@ class Race {
 
  private:
   [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const;
+  /// Tries one of so many.
+  void Try(const Candidate& candidate, int all);
 
   SearchSpace& space_;
   const SearchPolicy& policy_;

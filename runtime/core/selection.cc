@@ -85,14 +85,44 @@ TakeFirst(SearchSpace& space, const SearchPolicy& policy, Batches* batches, int*
   return NoneIsLeft(space, selected.rejections);
 }
 
-Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
+Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy, Batches* batches) {
+  int tried = 0;
+  Result<Selected> selected = TakeFirst(space, policy, batches, &tried);
+  // The default's choice is the same on every run: it goes by no clock.
+  const bool may_look = policy.mode == SearchMode::kHeuristic && policy.first_choice_seconds > 0;
+  if (selected.ok() && may_look) {
+    LookAtOthers(space, policy, tried, batches, &*selected);
+  }
+  return selected;
+}
+
+/// A search that was cut short may not have come to what a quick choice takes, and does no worse.
+void TryQuickChoice(SearchSpace& space, const SearchPolicy& policy, Batches* batches, Race* race) {
+  SearchPolicy quick = policy;
+  quick.mode = SearchMode::kHeuristic;
+  quick.on_progress = {};
+  const Result<Selected> choice = TakeQuickly(space, quick, batches);
+  for (int batch = 0; choice.ok() && batch < batches->count(); ++batch) {
+    std::vector<Rejection> told;
+    for (const Candidate& candidate : batches->At(batch, &told)) {
+      if (candidate.id == choice->decision.id) {
+        race->TryBeyondBudget(candidate);
+        return;
+      }
+    }
+  }
+}
+
+Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy, Batches* batches) {
   Selected best;
-  Batches batches(space, policy);
   Race race(space, policy, &best);
   for (const bool slow_to_list : {false, true}) {
     if (!race.is_over()) {
-      race.Run(AllAllowed(space, slow_to_list, &batches, &best.rejections));
+      race.Run(AllAllowed(space, slow_to_list, batches, &best.rejections));
     }
+  }
+  if (race.is_over() && policy.first_choice_seconds > 0) {
+    TryQuickChoice(space, policy, batches, &race);
   }
   if (best.plan == nullptr) {
     return NoneIsLeft(space, best.rejections);
@@ -101,29 +131,21 @@ Result<Selected> TakeFastest(SearchSpace& space, const SearchPolicy& policy) {
   return best;
 }
 
-Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy) {
-  Batches batches(space, policy);
-  int tried = 0;
-  Result<Selected> selected = TakeFirst(space, policy, &batches, &tried);
-  // The default's choice is the same on every run: it goes by no clock.
-  const bool may_look = policy.mode == SearchMode::kHeuristic && policy.first_choice_seconds > 0;
-  if (selected.ok() && may_look) {
-    LookAtOthers(space, policy, tried, &batches, &*selected);
-  }
-  return selected;
-}
-
 }  // namespace
 
 Result<Selected> Select(SearchSpace& space, const SearchPolicy& policy) {
-  const auto select = policy.mode == SearchMode::kBenchmark ? &TakeFastest : &TakeQuickly;
-  Result<Selected> selected = select(space, policy);
+  const auto select = [&space, &policy] {
+    Batches batches(space, policy);
+    return policy.mode == SearchMode::kBenchmark ? TakeFastest(space, policy, &batches)
+                                                 : TakeQuickly(space, policy, &batches);
+  };
+  Result<Selected> selected = select();
   const auto may_relax = [&space](StatusCode code) {
     const bool lacks_memory = code == StatusCode::kOutOfMemory;
     return (lacks_memory || code == StatusCode::kUnsupported) && space.Relax(lacks_memory);
   };
   while (!selected.ok() && may_relax(selected.status().code())) {
-    selected = select(space, policy);
+    selected = select();
   }
   return selected;
 }

@@ -195,12 +195,30 @@ TEST(Selection, SpentBudgetLeavesTheRestUntriedAndSaysSo) {
   const Result<Selected> selected = Select(
       space, {.mode = SearchMode::kBenchmark,
               .budget_seconds = 0,
+              .first_choice_seconds = 0,
               .on_progress = [&](const SearchProgress& report) { reports.push_back(report); }});
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   // However little there is to spend, it goes on until there is one that works.
   EXPECT_EQ(selected->decision.id, "good");
   EXPECT_EQ(WhyNot(selected->rejections, "faster"), "not tried: the search's budget was spent");
   EXPECT_EQ(reports.size(), 4U);
+}
+
+TEST(Selection, SpentBudgetDoesNoWorseThanAQuickChoice) {
+  const auto search = [](double first_choice_seconds) {
+    FakeSpace space({{Good("first", 9), Good("better", 1), Good("worse", 5)}});
+    space.time_taken = 0.001;
+    Result<Selected> selected = Select(
+        space, {.mode = SearchMode::kBenchmark,
+                .budget_seconds = 0,
+                .first_choice_seconds = first_choice_seconds});
+    EXPECT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(WhyNot(selected->rejections, "worse"), "not tried: the search's budget was spent");
+    EXPECT_EQ(selected->decision.mode, SearchMode::kBenchmark);
+    return std::pair(selected->decision.id, WhyNot(selected->rejections, selected->decision.id));
+  };
+  EXPECT_EQ(search(0.010), std::pair(std::string("better"), std::string()));
+  EXPECT_EQ(search(0), std::pair(std::string("first"), std::string()));
 }
 
 TEST(Selection, ReportsProgress) {
