@@ -196,10 +196,7 @@ TEST_F(CudaLayerNormRows, SumsOfResults) {
   }
   RunTwice(MakeSkipGradient({3, 4, 16}, kFloat, Layout::kStrided), 4e-6);
   for (const DataType type : kAllTypes) {
-    const double tolerance = type == kFloat                ? 4e-6
-                             : type == DataType::kDouble   ? 1e-13
-                             : type == DataType::kBFloat16 ? 8e-3
-                                                           : 1e-3;
+    const double tolerance = Tolerance(type) * (SizeOf(type) == 2 ? 1 : 10);
     const Types types = {type, type, StatisticsOf(type)};
     for (const std::int64_t length : {1024, 333}) {
       const OpCall call = MakeSkipGradient({RowsByColumns(length, types), length}, type);
