@@ -115,6 +115,33 @@ def normalized_in_torch(dy: Any, x: Any, _dx: Any) -> Any:
     return (dy - y * (dy * y).sum(-1, keepdim=True)) / norm
 
 
+def where_tensors(dtype: torch.dtype, dims: tuple[int, ...]) -> tuple[Any, ...]:
+    """dY, the condition, A and B, of which the shape alone counts, dA and dB."""
+    dy, *others = drawn(dtype, dims, dims, dims, dims, dims)
+    return dy, torch.rand(dims, device="cuda") < 0.5, *others  # noqa: PLR2004
+
+
+def where(dy: Any, condition: Any, a: Any, b: Any, da: Any, db: Any) -> Any:
+    return function_of("WhereGrad")(dy, condition, a, b, out={"dA": da, "dB": db})
+
+
+def where_in_torch(dy: Any, condition: Any, *_others: Any) -> Any:
+    return dy.masked_fill(~condition, 0), dy.masked_fill(condition, 0)
+
+
+def accumulated(value: Any, buffer: Any, flag: Any) -> Any:
+    out = {"updated_flag": flag, "accumulation_buffer_out": buffer}
+    return function_of("InPlaceAccumulatorV2")(buffer, value, out=out)
+
+
+def accumulator_tensors(dtype: torch.dtype, dims: tuple[int, ...]) -> tuple[Any, ...]:
+    return *drawn(dtype, dims, dims), torch.empty((), device="cuda", dtype=torch.bool)
+
+
+def accumulated_in_torch(value: Any, buffer: Any, _flag: Any) -> Any:
+    return buffer.add_(value)
+
+
 def name_of(dims: tuple[int, ...]) -> str:
     return "x".join(map(str, dims))
 
@@ -138,6 +165,13 @@ def cases() -> Iterator[Case]:
             peers = {"torch": normalized_in_torch}
             read = partial(bytes_of, (0, 1, 2))
             yield Case("LpNormalizationGrad", type_name, name_of(dims), normalized, peers, given, read)
+            given = partial(where_tensors, dtype, dims)
+            read = partial(bytes_of, (0, 1, 4, 5))
+            yield Case("WhereGrad", type_name, name_of(dims), where, {"torch": where_in_torch}, given, read)
+            given = partial(accumulator_tensors, dtype, dims)
+            peers = {"torch": accumulated_in_torch}
+            read = partial(bytes_of, (0, 1, 1))  # the buffer is read and written
+            yield Case("InPlaceAccumulatorV2", type_name, name_of(dims), accumulated, peers, given, read)
         for dims, of_b in PAIRS:
             for op in OF_TWO:
                 given = partial(drawn, dtype, dims, dims, of_b, dims, of_b)

@@ -198,6 +198,19 @@ def loss_calls(dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
     return ours, {"torch": peer, "compile": compiled(formula, 3)}
 
 
+def internal_tensors(dims: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, ...]:
+    """Those of the loss, with dY in log_prob's type."""
+    dy, *others = loss_tensors(dims, dtype)
+    return dy.to(dtype), *others
+
+
+def internal_calls(dtype: torch.dtype) -> tuple[Call, dict[str, Call]]:
+    def ours(dy: Any, log_prob: Any, label: Any, dx: Any) -> Any:
+        return gradsmith.softmax_cross_entropy_loss_internal_grad(dy, log_prob, label, out={"dX": dx})
+
+    return ours, loss_calls(dtype)[1]
+
+
 def cases() -> Iterator[Case]:
     for type_name, dtype in TYPES.items():
         for dims in IMAGES:
@@ -234,6 +247,8 @@ def cases() -> Iterator[Case]:
             draw, calls = partial(loss_tensors, logits, dtype), loss_calls(dtype)
             every = partial(bytes_of, range(4))
             yield Case("SoftmaxCrossEntropyLossGrad", type_name, shape, *calls, draw, every)
+            draw, calls = partial(internal_tensors, logits, dtype), internal_calls(dtype)
+            yield Case("SoftmaxCrossEntropyLossInternalGrad", type_name, shape, *calls, draw, every)
 
 
 if __name__ == "__main__":
