@@ -27,9 +27,12 @@ template <int kVector>
 inline constexpr int kRowsAcross = kVector > 1 ? 4 : 32;
 
 /// Kernels by columns: how many columns a thread has at most. Their sums and what there is once of
-/// each are in its registers, so that a block has kFewerRowsThreads at most.
-constexpr int ColumnsOfThread(int bytes_of_sum) {
-  return bytes_of_sum == 8 ? 8 : 16;
+/// each are in its registers, so that a block has kFewerRowsThreads at most. Single elements are as
+/// well, and what is made of them: `elements` of each column, and where these are many a thread has
+/// half as many columns. Where vectors wait in shared memory it is 0.
+constexpr int ColumnsOfThread(int bytes_of_sum, int elements = 0) {
+  constexpr int kMany = 7;
+  return (bytes_of_sum == 8 ? 8 : 16) / (elements < kMany ? 1 : 2);
 }
 /// How many rows a team has at once, of which each thread has eight vectors; or one of single
 /// elements, which wait in registers.
