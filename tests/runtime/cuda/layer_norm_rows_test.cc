@@ -200,7 +200,10 @@ TEST_F(CudaLayerNormRows, SumsOfResults) {
     const Types types = {type, type, StatisticsOf(type)};
     for (const std::int64_t length : {1024, 333}) {
       const OpCall call = MakeSkipGradient({RowsByColumns(length, types), length}, type);
-      ASSERT_TRUE(AccessOfGradient(call).is_by_columns) << call.Describe();
+      // A thread keeps eight vectors of three inputs, for which not every GPU has place.
+      const std::int64_t members = length / ColumnsOfThread(type == DataType::kDouble ? 8 : 4);
+      const bool has_place = length % 2 != 0 || members * 8 * 3 * 16 <= MostShared({device()});
+      ASSERT_EQ(AccessOfGradient(call).is_by_columns, has_place) << call.Describe();
       RunTwice(call, tolerance);
     }
     for (const std::int64_t length : {20000, 20001}) {
