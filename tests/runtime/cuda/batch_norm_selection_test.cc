@@ -443,7 +443,9 @@ TEST_P(BatchNormSelectionTest, EveryCandidateOfTheGradientAgreesWithCpu) {
   EXPECT_TRUE(tried_.contains("own/held"));
   if (cuda::ThreadState::OfThisThread(device()).handle().ok()) {
     EXPECT_TRUE(tried_.contains("graph"));
-    EXPECT_EQ(tried_.contains("legacy/spatial"), GetParam() == Activation::kNone);
+    for (const char* id : {"legacy/spatial", "legacy/spatial_persistent"}) {
+      EXPECT_EQ(tried_.contains(id), GetParam() == Activation::kNone) << id;
+    }
   }
 }
 
