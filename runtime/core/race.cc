@@ -171,15 +171,18 @@ void Race::Run(const std::vector<Candidate>& candidates) {
 }
 
 void Race::TryBeyondBudget(const Candidate& candidate) {
-  const std::size_t untried = std::erase_if(best_->rejections, [&](const Rejection& rejection) {
+  std::erase_if(best_->rejections, [&](const Rejection& rejection) {
     return rejection.id == candidate.id && rejection.reason == kSpent;
   });
-  if (untried > 0) {
+  const auto is_it = [&](const std::string& id) { return id == candidate.id; };
+  if (!ids_of_tried_.contains(candidate.id) &&
+      std::ranges::none_of(best_->rejections, is_it, &Rejection::id)) {
     Try(candidate, tried_);
   }
 }
 
 void Race::Try(const Candidate& candidate, int all) {
+  ids_of_tried_.insert(candidate.id);
   const std::size_t rejected = best_->rejections.size();
   const double milliseconds = TryOne(space_, candidate, policy_, best_);
   const bool is_rejected = best_->rejections.size() > rejected;

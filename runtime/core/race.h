@@ -1,6 +1,7 @@
 #ifndef GRADSMITH_CORE_RACE_H_
 #define GRADSMITH_CORE_RACE_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ class Race {
 
   void Run(const std::vector<Candidate>& candidates);
 
-  /// Tries one that was not tried since the budget was spent; nothing where it was.
+  /// Tries one that was not tried, or not even listed, since the budget was spent; nothing where it
+  /// was, or was left out for another reason.
   void TryBeyondBudget(const Candidate& candidate);
 
   /// The quickest of each form, the best candidate's and those far behind left out.
@@ -51,6 +53,7 @@ class Race {
   Selected* best_;
   double loading_ = 0;
   int tried_ = 0;
+  std::set<std::string> ids_of_tried_;
   /// Engines of which neither other knobs nor detours are tried.
   std::vector<std::string> hopeless_;
   QuickestOfForms forms_;

@@ -221,6 +221,21 @@ TEST(Selection, SpentBudgetDoesNoWorseThanAQuickChoice) {
   EXPECT_EQ(search(0), std::pair(std::string("second"), std::string()));
 }
 
+/// Also where that is listed by what a search that was cut short has not come to.
+TEST(Selection, SpentBudgetDoesNoWorseThanAQuickChoiceThatIsSlowToList) {
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    std::vector<Engine> inexact = {Good("inexact", 3), Good("as inexact", 3)};
+    inexact[0].candidate.notes.transforms = inexact[1].candidate.notes.transforms = true;
+    FakeSpace space({inexact, {Good("late", 1), Good("later", 2)}});
+    space.slow_to_list = {1};
+    space.time_taken = 0.001;
+    const Result<Selected> selected = Select(space, {.mode = mode, .budget_seconds = 0});
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "late");
+    EXPECT_EQ(selected->decision.mode, mode);
+  }
+}
+
 TEST(Selection, ReportsProgress) {
   std::vector<SearchProgress> reports;
   std::vector<Engine> engines = Liars();
