@@ -62,7 +62,8 @@ class Context:
     environment variable GRADSMITH_SEARCH_MODE says, otherwise "heuristic"."""
 
     search_budget_seconds: float = 10.0
-    """For "benchmark": after so many seconds no further kernel is tried on a problem."""
+    """For "benchmark": after so many seconds no further kernel is tried on a problem, but for what "heuristic" would
+    take, where `first_choice_seconds` is not 0 and `deterministic` not True."""
 
     first_choice_seconds: float = 0.008
     """For "heuristic": when a problem is new, other kernels are timed beside the first by heuristics, and no further

@@ -24,7 +24,7 @@ struct SearchPolicy {
   bool exact_padding = false;
   std::size_t workspace_limit = std::numeric_limits<std::size_t>::max();
   /// For kBenchmark: no new candidate is begun after so many seconds, from when the first was tried
-  /// that loads libraries and code.
+  /// that loads libraries and code, but for those of a quick choice, and what that takes.
   double budget_seconds = 10;
   /// How long kHeuristic times others beside the first that is taken; 0: not at all.
   double first_choice_seconds = 0.008;

@@ -102,7 +102,7 @@ struct ContextOptions {
   /// it, and otherwise it is kHeuristic.
   std::optional<SearchMode> search_mode = {};
   /// After so many seconds kBenchmark tries no further kernel on a problem, counted from when the
-  /// first has loaded its code.
+  /// first has loaded its code, but for kHeuristic's choice where first_choice_seconds is not 0.
   double search_budget_seconds = 10;
   /// When a problem is new, kHeuristic times other kernels beside the first by heuristics, and
   /// begins no further one after so many seconds and four runs of the first. It takes longer where
