@@ -18,7 +18,7 @@ from ._double_backward import Call, formulas_of
 from ._libraries import torch_dtypes
 from ._ops import FUNCTIONS, TORCH_SCHEMAS
 from ._policy import current, entered_text, of_text
-from ._table import Operator, Tensor, ops
+from ._table import Operator, Tensor, gradients_of_inputs, ops
 from ._text import PACKAGE, class_name, quoted
 from ._torch_lists import flat, grouped, named, of_those_asked, slice_of
 
@@ -137,9 +137,10 @@ class _Registration:
     def _backward(self, ctx: Any, *gradients: Any) -> Any:
         assert self.gradient is not None
         of_outputs = dict(zip(self.outputs, gradients, strict=True))
-        of_inputs = {tensor.gradient_of: tensor.name for tensor in self.gradient.outputs}
+        of_inputs = gradients_of_inputs(self.gradient)
         asked = self._needed(ctx)
-        needed = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
+        wanted = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
+        needed = list(dict.fromkeys(wanted))  # one may be that of several inputs
         if not needed:  # as where running statistics alone require a gradient, of which there is none
             return tuple(of_those_asked(None, asked) for asked in ctx.needs_input_grad)
         saved = iter(ctx.saved_tensors)
@@ -157,7 +158,10 @@ class _Registration:
         made = gradient(*inputs, **ctx.attributes, outputs=needed, policies=ctx.policies)
         by_name = dict(zip(needed, grouped(self.gradient, needed, made), strict=True))
         flags = zip(self.op.inputs, ctx.needs_input_grad, strict=False)
-        return tuple(of_those_asked(by_name.get(of_inputs.get(one.name, "")), asked) for one, asked in flags)
+        return tuple(
+            of_those_asked(by_name.get(of_inputs.get(one.name, "")) if one.name in asked else None, flag)
+            for one, flag in flags
+        )
 
     def _remember_all(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         needed = self._needed(ctx)

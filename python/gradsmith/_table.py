@@ -75,6 +75,19 @@ class Operator:
         return any(one.list for one in (*self.inputs, *self.outputs))
 
 
+_AS_THAT_OF = {("SkipLayerNormalization", "skip"): "X"}
+"""Inputs of which the gradient is that of another and no output of its own: they are added to each other."""
+
+
+def gradients_of_inputs(gradient: Operator) -> dict[str, str]:
+    """By the forward operator's inputs, the outputs that are their gradients."""
+    found = {one.gradient_of: one.name for one in gradient.outputs if one.gradient_of}
+    for (forward, name), other in _AS_THAT_OF.items():
+        if forward == gradient.gradient_of and other in found:
+            found.setdefault(name, found[other])
+    return found
+
+
 @cache
 def ops() -> tuple[Operator, ...]:
     """Every operator of this build, with its rows::

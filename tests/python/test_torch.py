@@ -57,6 +57,20 @@ def test_gradcheck_of_conv(attributes: dict[str, Any], device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("wanted", [(0, 1, 2, 3, 4), (0, 1), (1,), (4,)], ids=str)
+def test_gradcheck_of_skip_layer_normalization(wanted: tuple[int, ...], device: str) -> None:
+    """Of Y and of the sum that it is made of, with respect to both of its terms, which share a gradient."""
+    inputs = [leaf(*dims, device=device) for dims in ((3, 5), (3, 5), (5,), (5,), (5,))]
+    given = tuple(one if place in wanted else one.detach() for place, one in enumerate(inputs))
+
+    def outputs(*given: Any) -> tuple[Any, Any]:
+        made = ours.skip_layer_normalization(*given, epsilon=0.25)
+        return made.Y, made.total
+
+    assert torch.autograd.gradcheck(outputs, given)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("attributes", CONV_TRANSPOSE)
 def test_gradcheck_of_conv_transpose(attributes: dict[str, Any], device: str) -> None:
     inputs = conv_inputs(attributes, device, transposed=True)
