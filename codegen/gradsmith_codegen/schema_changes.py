@@ -14,6 +14,8 @@ from .argument_changes import compare_arguments
 from .changes import Change, Effect, Findings, renames
 from .draft import Document
 from .formula_changes import Values
+from .formula_tree import asked_for
+from .formula_tree import names as names_in
 from .model import Backend, Case, Op, Repeatable, Row
 from .text import NO_TEXT, plain
 
@@ -166,10 +168,13 @@ def _compare_what_computes(old: Op, new: Op, renamed: Mapping[str, str], found: 
 
 
 def _compare_formulas(old: Op, new: Op, renamed: Mapping[str, str], found: Findings) -> None:
-    """What outputs are is what counts; names of parts, brackets and blanks may be others."""
+    """What outputs are is what counts; names of parts, brackets and blanks may be others. Of an input that is
+    new and optional nobody's call knows: it is absent, which is 0."""
     if [(one.name, one.text) for one in old.formulas] == [(one.name, one.text) for one in new.formulas]:
         return
-    values, line = Values(), new.at("formulas").line
+    known = {renamed.get(one.name, one.name) for one in old.inputs}
+    added = [one.name for one in new.inputs if one.optional and one.name not in known]
+    values, line = Values(added), new.at("formulas").line
     before = _FormulasOf(old, values, renamed)
     after = _FormulasOf(new, values, {})
     both = [one.name for one in new.outputs if one.name in before.whole]
@@ -184,7 +189,14 @@ def _compare_formulas(old: Op, new: Op, renamed: Mapping[str, str], found: Findi
         names = {**after.texts, **before.texts}
         changed = [name for name in names if before.texts.get(name) != after.texts.get(name)]
         which = f": {', '.join(changed)}" if changed else ""
-        found.compatible(f"formulas are written otherwise, and give the same{which}", line)
+        read = {
+            one.name
+            for formula in new.formulas
+            for one in (*names_in(formula.tree), *asked_for(formula.tree))
+        }
+        lacking = [f"'{name}'" for name in added if name in read]
+        without = f" without {' and '.join(lacking)}" if lacking else ""
+        found.compatible(f"formulas are written otherwise, and give the same{without}{which}", line)
 
 
 class _FormulasOf:

@@ -189,6 +189,7 @@ def test_a_kernel_in_place_of_formulas_is_compatible() -> None:
     assert (change.effect, change.message) == (Effect.COMPATIBLE, "is computed by formulas::Scale, was by scale::Scale")
 
 
+MORE = "more: {type: T, like: X, optional: true}"
 PRODUCT = edited(SCALE, ("kernel: scale::Scale", 'formulas: {z: factor * X, Y: z * z + 1, Z: "sum(X, N)"}'))
 WRITTEN_OTHERWISE = [
     ([("z * z + 1", "(z * z) + 1.0")], "formulas are written otherwise, and give the same: Y"),
@@ -224,6 +225,59 @@ def test_formulas_that_give_something_else(edit: tuple[str, str], messages: list
     old = edited(PRODUCT, ("Y: {type: T, like: X}", 'Y: {type: T, like: X}\n      Z: {type: T, shape: ["*D"]}'))
     found = _changes(old, edited(old, edit))
     assert [(change.effect, change.message) for change in found] == [(Effect.BREAKING, one) for one in messages]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("X * factor", "X * factor + more", True),
+        ("X * factor", "more + X * factor", True),
+        ("X * factor", "X * factor - more", True),
+        ("-X", "more - X", True),
+        ("exp(X)", "exp(X + 2 * -more)", True),
+        ("X", "X + sum(more, N)", True),
+        ("X", "X + mul0(more, X)", True),
+        ("X", "where(given(more) and X > 0, X * more, X)", True),
+        ("X", "where(not given(more) or X > 0, X, more)", True),
+        ("X * factor", "X * factor * more", False),
+        ("X", "X + X * more", False),  # which is NaN where X is infinite
+        ("X", "X + mul0(X, more)", False),
+        ("X", "X + exp(more)", False),
+        ("X", "X + div0(X, more)", False),
+        ("X", "where(given(more), X, 1)", False),
+        ("X", "where(more > 0, X + 1, X)", False),
+        ("X + 1", "X + factor + more", False),
+    ],
+)
+def test_a_new_optional_input_is_absent_in_calls_there_were(one: str, other: str, is_same: bool) -> None:
+    old, new = (edited(SCALE, ("kernel: scale::Scale", f'formulas: {{Y: "{text}"}}')) for text in (one, other))
+    new = edited(new, ("    outputs:", f"      {MORE}\n    outputs:"))
+    messages = {change.message: change.effect for change in _changes(old, new)}
+    assert messages.pop("optional input 'more' was added at the end") is Effect.COMPATIBLE
+    same = "formulas are written otherwise, and give the same without 'more': Y"
+    now = (
+        (same, Effect.COMPATIBLE)
+        if is_same
+        else (f"output 'Y' is computed otherwise: {other}, was {one}", Effect.BREAKING)
+    )
+    assert list(messages.items()) == [now]
+
+
+def test_an_input_that_calls_give_is_not_absent() -> None:
+    two = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X}"), ("    outputs:", f"      {MORE}\n    outputs:"))
+    (change,) = _changes(two, edited(two, ("Y: X}", "Y: X + more}")))
+    assert (change.effect, change.message) == (Effect.BREAKING, "output 'Y' is computed otherwise: X + more, was X")
+
+
+def test_a_part_of_a_new_optional_input_may_be_called_anything() -> None:
+    """As SkipLayerNormalizationGrad had it before it took dTotal."""
+    old = edited(SCALE, ("kernel: scale::Scale", 'formulas: {g: X * factor, Y: "g - mean(g, N)"}'))
+    renamed = ('{g: X * factor, Y: "g - mean(g, N)"}', '{h: factor * X, back: "h - mean(h, N) + more", Y: back}')
+    new = edited(old, renamed, ("    outputs:", f"      {MORE}\n    outputs:"))
+    assert {change.effect for change in _changes(old, new)} == {Effect.COMPATIBLE}
+    breaking = edited(new, ("+ more", "* more"))
+    messages = [change.message for change in _changes(old, breaking) if change.effect is Effect.BREAKING]
+    assert messages == ["output 'Y' is computed otherwise: back, was g - mean(g, N)"]
 
 
 @pytest.mark.parametrize(
