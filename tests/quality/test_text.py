@@ -62,6 +62,11 @@ def test_no_file_is_large() -> None:
     assert [str(path) for path in files() if path.stat().st_size > LARGEST] == []
 
 
+def test_no_blank_line_splits_a_list_of_the_changelog() -> None:
+    text = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^(?:- |  ).*\n\n- .*", text, re.MULTILINE) == []
+
+
 def test_links_within_pages_lead_somewhere() -> None:
     pages = {path: text for path, text in text_files() if path.suffix == ".md"}
     broken = [
