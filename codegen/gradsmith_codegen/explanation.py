@@ -276,7 +276,7 @@ def _reductions(schedule: Schedule, phase: int) -> list[str]:
             node, (formula, _) = graph.nodes[one.node], graph.places[one.node]
             dims = ", ".join([dim for dim in schedule.whole if dim in node.over])
             found[f"{node.operation} over {dims} in {formula.name}"] += 1
-    return [f"{count} times {told}" if count > 1 else told for told, count in found.items()]
+    return [f"{told}, {count} of them" if count > 1 else told for told, count in found.items()]
 
 
 def _is_implied(schedule: Schedule, node: int) -> bool:

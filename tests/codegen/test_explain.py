@@ -189,7 +189,7 @@ def test_phases_of_rows(plan: Plan) -> None:
     assert told.patterns == ["rows"]
     assert told.schedule == [
         "one pass, rows along S: reads dY, total, dTotal, gamma, mean, inv_std; writes dX, dGamma, dBeta, dBias",
-        "  phase 1: 2 times mean over S in back",
+        "  phase 1: mean over S in back, 2 of them",
         "  summed over the rows: dGamma, dBeta, dBias",
     ]
     told = of(plan, "ReduceLogSumExp")
@@ -332,11 +332,24 @@ def test_values_of_pairs(plan: Plan, op: str, pair: tuple[str, ...], results: tu
     assert (*pair, *results) in [tuple(point.values()) for point in told.points]
 
 
+def says_nothing_of_nan(op: Op) -> bool:
+    told = special_values.of(op)
+    points = [point[name] for point in told.points for name in told.inputs] if told else []
+    return "NaN" not in " ".join([*points, *(plain(one.what) for one in op.special_values)])
+
+
 def test_each_page_says_what_comes_of_nan(all_ops: Schema) -> None:
-    for op in all_ops.ops:
-        told = special_values.of(op)
-        points = [point[name] for point in told.points for name in told.inputs] if told else []
-        assert "NaN" in " ".join([*points, *(plain(one.what) for one in op.special_values)]), op.name
+    silent = [op.name for op in all_ops.ops if says_nothing_of_nan(op)]
+    assert not silent, (
+        f"nothing says what comes of NaN in {', '.join(silent)}: give each of them `special_values` in ops.yaml "
+        "with a `what` that does, and the `test` that shows it (CONTRIBUTING.md, step 1 of an operator)"
+    )
+
+
+def test_an_entry_without_special_values_says_nothing_of_nan() -> None:
+    value = '    special_values: [{what: NaN comes out where it goes in., test: "a.cc: A.B"}]\n'
+    assert says_nothing_of_nan(op_of(SCALE))
+    assert not says_nothing_of_nan(op_of(edited(SCALE, ("    kernel:", f"{value}    kernel:"))))
 
 
 def test_what_is_said_of_special_values_is_held_by_a_test(all_ops: Schema, repository: Path) -> None:
