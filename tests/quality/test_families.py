@@ -103,6 +103,19 @@ def offences(family: str) -> dict[str, list[str]]:
     return {str(path.relative_to(REPOSITORY)): names for path, names in named if names}
 
 
+def advice(family: str, found: dict[str, list[str]]) -> str:
+    """What to do about it. A file may have an operator's name in quotes and mean something else."""
+    places = [f"{path}: {', '.join(names)}" for path, names in found.items()]
+    return "\n".join(
+        [
+            f"files outside of the family {family} name it or its operators:",
+            *places,
+            "Find it in a table or a folder instead. A word in quotes may merely be the same as an operator's name:",
+            "then give either another name, or add the file to EXCEPTIONS with the reason.",
+        ]
+    )
+
+
 def test_families_are_found() -> None:
     assert {"batch_norm", "conv", "pool"} <= set(FAMILIES)
     assert len(list(sources())) > 300
@@ -110,7 +123,8 @@ def test_families_are_found() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nobody_else_names_a_family(family: str) -> None:
-    assert {path: names for path, names in offences(family).items() if path not in EXCEPTIONS} == {}
+    found = {path: names for path, names in offences(family).items() if path not in EXCEPTIONS}
+    assert not found, advice(family, found)
 
 
 def test_every_exception_is_one() -> None:
@@ -132,6 +146,12 @@ def test_every_exception_is_one() -> None:
 )
 def test_what_names_a_family(code: str, names: list[str]) -> None:
     assert names_of("conv", code) == names
+
+
+def test_words_in_quotes_may_merely_be_the_same() -> None:
+    told = advice("conv", {"bench/words.py": ['"Conv"']})
+    assert 'bench/words.py: "Conv"' in told
+    assert "may merely be the same as an operator's name" in told
 
 
 def test_operators_are_found_by_their_kernels() -> None:
