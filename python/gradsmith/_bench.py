@@ -51,6 +51,8 @@ class Measured:
     share_of_copy: float
     gigaoperations: float | None
     share_of_limit: float | None
+    note: str = ""
+    """What of the line is timed in another way; empty where nothing is."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,14 @@ def measure(problem: str, device: str, seconds: float) -> Measured:
         copy / median,
         None if operations is None else operations / 1e9,
         None if operations is None else limit / median,
+        _note_of(parsed),
     )
+
+
+def _note_of(parsed: dict[str, Any]) -> str:
+    """Calls from Python have no way to add to what is there."""
+    accumulated = ", ".join(parsed["accumulated"])
+    return f"timed without adding: {accumulated} written anew" if accumulated else ""
 
 
 def _inputs_read(name: str, inputs: Sequence[Any]) -> list[Any]:

@@ -144,22 +144,25 @@ nb::list DimsOfInputs(const OpSchema& op, const tools::Shapes& shapes) {
 }
 
 /// The problem that a line describes: its operator, row, layout, dims of all inputs, the outputs
-/// that are wanted, attributes.
+/// that are wanted, those of them that are added to, attributes.
 nb::dict ParseProblem(const nb::str& text) {
   const Registry& registry = BuiltinRegistry();
   const Result<tools::ProblemLine> line = tools::ParseProblemLine(registry, TextOf(text));
   Check(line.status());
-  if (!line->accumulated.empty()) {
-    Check(InvalidArgument("'accumulate': only tuning takes it"));
-  }
   const Result<const Row*> row = tools::FindRow(registry, *line, Backend::kCpu);
   Check(row.status());
   const Result<tools::Shapes> shapes = tools::InferShapes(registry, *line, **row);
   Check(shapes.status());
   nb::list outputs;
+  nb::list accumulated;
   for (const TensorSpec& output : (*row)->op->outputs) {
-    if (line->outputs.empty() || line->outputs.contains(std::string(output.name))) {
-      outputs.append(nb::str(output.name.data(), output.name.size()));
+    const std::string name(output.name);
+    if (!line->outputs.empty() && !line->outputs.contains(name)) {
+      continue;
+    }
+    outputs.append(nb::str(name.c_str()));
+    if (line->accumulated.contains(name)) {
+      accumulated.append(nb::str(name.c_str()));
     }
   }
   nb::dict attributes;
@@ -172,6 +175,7 @@ nb::dict ParseProblem(const nb::str& text) {
   problem["channels_last"] = line->channels_last;
   problem["inputs"] = DimsOfInputs(*(*row)->op, *shapes);
   problem["outputs"] = nb::tuple(outputs);
+  problem["accumulated"] = nb::tuple(accumulated);
   problem["attributes"] = attributes;
   return problem;
 }

@@ -180,13 +180,17 @@ def test_tune(tmp_path: Path) -> None:
     assert "device is 'gpu'; expected" in run("tune", str(file), "--device", "gpu", status=1)
 
 
-def test_tuning_alone_takes_gradients_that_are_added_to() -> None:
+def test_bench_writes_gradients_anew_that_tune_adds_to() -> None:
     problem = f"{PROBLEM} accumulate=dX,dB"
     (row,) = json.loads(run("tune", problem, "--device", "cpu", "--json"))
     assert row["problem"] == problem
     assert "expected gradients of ConvGrad" in run("tune", f"{PROBLEM} accumulate=X", "--device", "cpu", status=1)
-    told = run("bench", problem, "--device", "cpu", "--seconds", "0", status=1)
-    assert "'accumulate': only tuning takes it" in told
+    options = ("--device", "cpu", "--seconds", "0")
+    added, plain = json.loads(run("bench", problem, PROBLEM, *options, "--json"))
+    note = "timed without adding: dX, dB written anew"
+    assert (added["problem"], added["note"], plain["note"]) == (problem, note, "")
+    assert added["megabytes"] == plain["megabytes"]
+    assert run("bench", problem, *options).splitlines()[1].endswith(note)
 
 
 @pytest.mark.parametrize("verb", ["bench", "tune"])

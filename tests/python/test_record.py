@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -138,3 +139,16 @@ def test_words_that_tools_do_not_take() -> None:
     told = "'outputs=dZ': expected outputs of Relu, with commas between: Y"
     with pytest.raises(ValueError, match=re.escape(told)):
         gradsmith.tune("Relu float X=3 outputs=dZ", device="cpu")
+
+
+def test_bench_takes_the_file_of_the_page(repository: Path, file: Path) -> None:
+    page = (repository / "docs/cpp.md").read_text(encoding="utf-8")
+    (problems,) = re.findall(r"^# Problems that calls of .*?(?=^```)", page, re.M | re.S)
+    file.parent.mkdir()
+    file.write_text(problems)
+    command = [sys.executable, "-m", "gradsmith", "bench", "--seconds", "0", "--json", str(file)]
+    ended = subprocess.run(command, check=False, text=True, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    notes = {row["problem"]: row["note"] for row in json.loads(ended.stdout)}
+    assert list(notes) == lines(file)
+    assert {line for line, note in notes.items() if note} == {line for line in notes if "accumulate" in line} != set()
