@@ -199,7 +199,7 @@ void CheckVariedAttribute(
   for (NamedShape& output : changed_problem.outputs) {
     output.dims = expected->at(output.name);
   }
-  CompareDims(subject, changed_problem, actual, source, report);
+  CompareDims(subject, changed_problem, actual, source + ", which the oracle takes,", report);
 }
 
 void CheckVariedAttributes(const Subject& subject, const Case& problem, Report& report) {

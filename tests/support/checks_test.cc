@@ -535,6 +535,22 @@ TEST(ChecksTest, ShapesFindsAWrongLiteral) {
   }
 }
 
+TEST(ChecksTest, ShapesTellsARefusalOfWhatTheOracleTakes) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  std::vector<SymbolSpec> symbols(subject.op().symbols.begin(), subject.op().symbols.end());
+  symbols.back().rule = [](const void*, std::span<const Dims>) -> Result<Dims> {
+    return InvalidArgument("the rule refuses");
+  };
+  OpSchema op = subject.op();
+  op.symbols = symbols;
+  Row row = *subject.row;
+  row.op = &op;
+  subject.row = &row;
+  EXPECT_TRUE(Finds(
+      CheckShapes(subject, CaseNamed(kScaleGradFloat, "plain"), "seed"),
+      "Kernel::InferShapes with another mode, which the oracle takes,: "));
+}
+
 TEST(ChecksTest, BadArgumentsFindsAKernelThatTakesAll) {
   Subject subject = MakeSubject(kScaleGradFloat);
   subject.run = [](const Kernel&, const Context&, Inputs, Outputs) { return Status(); };
