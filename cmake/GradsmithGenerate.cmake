@@ -259,7 +259,8 @@ function(_gradsmith_find_python)
     if(failed)
       message(FATAL_ERROR "gradsmith generates its operators with the Python package ${package}, which "
                           "'${Python3_EXECUTABLE}' does not have. Install it (Debian, Ubuntu: python3-${module}; elsewhere, "
-                          "or in a virtual environment: python3 -m pip install ${package}), name another interpreter with -DPython3_EXECUTABLE=<path>, "
+                          "or in a virtual environment, which CMake finds in a new build folder: python3 -m pip install "
+                          "${package}), name another interpreter with -DPython3_EXECUTABLE=<path>, "
                           "${alternative}")
     endif()
   endforeach()

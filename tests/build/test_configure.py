@@ -31,6 +31,7 @@ def test_missing_python_package_is_named(tmp_path: Path, module: str, package: s
     code, output = configure_output(tmp_path / "build", f"-DPython3_EXECUTABLE={python}")
     assert code != 0
     assert f"the Python package {package}" in output
+    assert f"in a new build folder: python3 -m pip install {package})" in output
     assert "-DGRADSMITH_USE_SNAPSHOT=ON" in output
 
 
