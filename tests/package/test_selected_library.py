@@ -163,3 +163,10 @@ def test_where_sources_are_fetched_it_is_there(subproject: Subproject) -> None:
 )
 def test_wrong_calls_are_told(prefix: Path, tmp_path: Path, call: str, message: str) -> None:
     assert message in configure_fails(call, tmp_path, prefix)
+
+
+@pytest.mark.parametrize("of_cuda", ["BACKENDS cuda", "ARCHITECTURES 90", "BACKENDS cpu ARCHITECTURES 90"])
+def test_cuda_is_an_error_where_the_library_lacks_it(prefix: Path, tmp_path: Path, of_cuda: str) -> None:
+    told = configure_fails(f"set(GRADSMITH_PACKAGE_HAS_CUDA OFF)\ngradsmith_select(mylib {of_cuda})", tmp_path, prefix)
+    has = "ARCHITECTURES of the backend cuda" if "ARCHITECTURES" in of_cuda else "the backend cuda"
+    assert f"gradsmith_select(mylib) has {has}, which gradsmith was built without." in told
