@@ -318,9 +318,10 @@ bool IsLeftOut(const ProblemLine& line, const TensorSpec& input) {
   return !line.inputs.contains(std::string(input.name));
 }
 
-/// Whether the dims of the input are to be those of an output of the forward.
+/// Whether the dims of the input are to be those of an output of the forward. An optional one that
+/// is left out is absent.
 bool IsInferred(const ProblemLine& line, const TensorSpec& input) {
-  return !input.gradient_of.empty() && IsLeftOut(line, input);
+  return !input.gradient_of.empty() && !input.optional && IsLeftOut(line, input);
 }
 
 /// Whether the line gives all that the forward needs to say what its outputs' dims are.
