@@ -84,10 +84,14 @@ struct LegacyCall {
   cudnnBatchNormMode_t mode = CUDNN_BATCHNORM_SPATIAL;
   TensorDescriptor tensor;
   TensorDescriptor parameter;
-  /// By the functions that end in Ex.
+  /// Whether the functions that end in Ex are called.
   bool extended = false;
   std::size_t workspace = 0;
 };
+
+bool IsExtended(const StagedForm& form, bool persistent) {
+  return persistent && form.channels_last;
+}
 
 /// What the extended functions' forward would keep for their gradient: nothing, as a rule. We have
 /// not called that forward.
@@ -117,7 +121,7 @@ Status AskForWorkspace(cuda::CudnnHandle& handle, bool is_forward, LegacyCall* c
 Result<LegacyCall> MakeCall(cuda::CudnnHandle& handle, const StagedForm& form, bool persistent) {
   LegacyCall call;
   call.mode = persistent ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
-  call.extended = persistent && form.channels_last;
+  call.extended = IsExtended(form, persistent);
   Status status = DescribeTensor(form, &call.tensor);
   if (status.ok()) {
     status = DeriveParameters(call.tensor, call.mode, &call.parameter);
@@ -235,6 +239,9 @@ class LegacyPlan final : public internal::Plan {
 
 Result<std::size_t>
 LegacyWorkspace(cuda::CudnnHandle& handle, const StagedForm& form, bool persistent) {
+  if (!IsExtended(form, persistent)) {
+    return std::size_t{0};
+  }
   const Result<LegacyCall> call = MakeCall(handle, form, persistent);
   if (!call.ok()) {
     return call.status();
