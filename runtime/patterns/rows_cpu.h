@@ -57,15 +57,6 @@ class CpuRows {
   [[nodiscard]] bool WantsColumns() const {
     return IsAnyPresent(Places::kColumnSum, Places::kRowOutput);
   }
-  /// Whether a sum of columns is wanted that is made of results.
-  [[nodiscard]] bool SumsResults() const {
-    bool are_summed = false;
-    for (int s = 0; s < Functor::kColumnSums; ++s) {
-      are_summed = are_summed || ((Functor::kSumsOfResults >> s & 1U) != 0 &&
-                                  task_.tensors[Places::kColumnSum + s] != nullptr);
-    }
-    return are_summed;
-  }
 
   /// Whether an output of rows takes the place of an input of rows, which all of a row reads.
   [[nodiscard]] bool ReplacesRowInputs() const {
@@ -336,7 +327,7 @@ void RunRows(const Context& context, const RowsTask& task) {
   const Rows rows(task);
   std::vector<typename Rows::Results> known;
   if constexpr (Functor::kSumsOfResults != 0) {
-    if (rows.SumsResults()) {
+    if (WantsSumsOfResults<Functor>(task.tensors)) {
       known = ResultsOfRows(context, task, rows);
     }
   }

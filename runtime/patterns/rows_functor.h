@@ -125,6 +125,24 @@ constexpr bool SumsOutputs() {
   return false;
 }
 
+/// WantsSumsOfResults returns whether a sum of columns is wanted that is made of results. `tensors`
+/// are null where an operand is absent.
+template <typename Functor>
+GRADSMITH_FUNCTOR bool WantsSumsOfResults(void* const* tensors) {
+  bool are_wanted = false;
+  for (int s = 0; s < Functor::kColumnSums; ++s) {
+    are_wanted = are_wanted || ((Functor::kSumsOfResults >> s & 1U) != 0 &&
+                                tensors[RowsPlaces<Functor>::kColumnSum + s] != nullptr);
+  }
+  return are_wanted;
+}
+
+/// kElementsOfColumn is how many elements a row has in each column, of inputs and of what is made
+/// of them.
+template <typename Functor>
+inline constexpr int kElementsOfColumn =
+    Functor::kInputs + Functor::kColumnInputs + Functor::kColumnSums + Functor::kOutputs;
+
 /// AtLeastOne is the size of an array that may have no elements.
 constexpr int AtLeastOne(int count) {
   return count > 1 ? count : 1;

@@ -14,6 +14,7 @@ struct RowsInfo {
   internal::RowsCounts counts;
   int phases = 0;
   int results = 0;
+  int elements_of_column = 0;
   bool rows_of_many_dims = false;
 };
 
@@ -22,6 +23,7 @@ inline constexpr RowsInfo kRowsInfo = {
     .counts = internal::CountsOf<Functor>(),
     .phases = Functor::kPhases,
     .results = AtLeastOne(Functor::kResults),
+    .elements_of_column = kElementsOfColumn<Functor>,
     .rows_of_many_dims = Functor::kRowsOfManyDims};
 
 /// RowsKernels are those of a functor: what their names have in common, and how they are launched.

@@ -54,7 +54,7 @@ struct SumsRows : RowsFunctor {
   }
 };
 
-/// Of each column also the sum of X minus its row's mean.
+/// Adds up, for each column, X minus its row's mean as well.
 struct DeviationsRows : SumsRows {
   static constexpr int kColumnSums = 2;  // sums, deviations
   static constexpr unsigned kSumsOfResults = 0b10;

@@ -65,9 +65,7 @@ Cut CutOf(
     int vector) {
   const int bytes_of_sum = BytesOfSum(bytes);
   const int rows = RowsOfTeam(bytes_of_sum, vector);
-  const int elements = info.counts.inputs + info.counts.column_inputs + info.counts.column_sums +
-                       info.counts.outputs;
-  const int columns = ColumnsOfThread(bytes_of_sum, vector == 1 ? elements : 0);
+  const int columns = ColumnsOfThread(bytes_of_sum, vector == 1 ? info.elements_of_column : 0);
   const std::int64_t most = std::int64_t{target.policy.most_threads_by_columns} * columns;
   Cut cut = {.part_length = task.length};
   if (task.length > most) {

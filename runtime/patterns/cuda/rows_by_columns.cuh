@@ -76,9 +76,8 @@ class RowsByColumnsKernel {
   }
 
  private:
-  static constexpr int kElements =
-      Functor::kInputs + Functor::kColumnInputs + Functor::kColumnSums + Functor::kOutputs;
-  static constexpr int kChunks = ColumnsOfThread(sizeof(A), kVector == 1 ? kElements : 0) / kVector;
+  static constexpr int kChunks =
+      ColumnsOfThread(sizeof(A), kVector == 1 ? kElementsOfColumn<Functor> : 0) / kVector;
   static constexpr int kRows = RowsOfTeam(sizeof(A), kVector);
   static constexpr bool kInRegisters = kVector == 1;
   static constexpr int kBeside = ThreadsBesideEachOther(kVector);

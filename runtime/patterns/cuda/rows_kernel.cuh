@@ -555,13 +555,8 @@ class RowsKernel {
     return is_wanted;
   }
   __device__ __forceinline__ bool WantsResults() const {
-    bool are_summed = false;
-#pragma unroll
-    for (int s = 0; s < Functor::kColumnSums; ++s) {
-      are_summed = are_summed || ((Functor::kSumsOfResults >> s & 1U) != 0 &&
-                                  task_.tensors[Places::kColumnSum + s] != nullptr);
-    }
-    return are_summed || IsWanted(Places::kOutput, Places::kColumnSum) ||
+    return WantsSumsOfResults<Functor>(task_.tensors) ||
+           IsWanted(Places::kOutput, Places::kColumnSum) ||
            IsWanted(Places::kRowOutput, Places::kEnd);
   }
 

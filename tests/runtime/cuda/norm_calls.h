@@ -33,7 +33,8 @@ struct LayerNormGradientOperands : RowsFunctor {
   static constexpr int kResults = 2;
 };
 
-/// The same of SkipLayerNormalizationGrad's, which has dTotal and dBias too.
+/// SkipGradientOperands is the same for SkipLayerNormalizationGrad, which takes dTotal and gives
+/// dBias as well.
 struct SkipGradientOperands : LayerNormGradientOperands {
   static constexpr int kInputs = 3;
   static constexpr int kColumnSums = 3;
