@@ -21,6 +21,12 @@ namespace {
 constexpr std::size_t kSamples = 5;
 constexpr std::size_t kVaryingSamples = 16;
 
+/// What a search leaves for later whatever its engine has done.
+auto Reluctance(const Candidate& candidate) {
+  const CandidateNotes& notes = candidate.notes;
+  return std::tuple(notes.last_resort, notes.slow, notes.runtime_compiled);
+}
+
 /// First the best of each engine, then the second of each and the best fallbacks, and so on; what
 /// is compiled at run time comes after all else but what is slow.
 std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
@@ -31,11 +37,7 @@ std::vector<Candidate> Stratified(std::vector<Candidate> candidates) {
     ranked.emplace_back(rank, std::move(candidate));
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    const auto order = [](const auto& candidate) {
-      const CandidateNotes& notes = candidate.second.notes;
-      return std::tuple(notes.last_resort, notes.slow, notes.runtime_compiled, candidate.first);
-    };
-    return order(a) < order(b);
+    return std::tuple(Reluctance(a.second), a.first) < std::tuple(Reluctance(b.second), b.first);
   });
   std::vector<Candidate> ordered;
   ordered.reserve(ranked.size());
@@ -79,7 +81,10 @@ Result<double> MeanOf(std::size_t count, SearchSpace& space, Plan& plan) {
 bool IsHopeless(double milliseconds, double best) {
   constexpr double kMuchLonger = 2;
   constexpr double kLong = 50;  // milliseconds
-  return milliseconds > std::max(kMuchLonger * best, kLong);
+  constexpr double kFarLonger = 4;
+  constexpr double kNotShort = 10;  // milliseconds
+  return milliseconds > std::max(kMuchLonger * best, kLong) ||
+         milliseconds > std::max(kFarLonger * best, kNotShort);
 }
 
 /// The median of some runs, or the mean of more where it varies, or of fewer where more would not
@@ -158,9 +163,12 @@ std::vector<Candidate> AllAllowed(
   return Stratified(std::move(candidates));
 }
 
-void Race::Run(const std::vector<Candidate>& candidates) {
+void Race::Run(std::vector<Candidate> candidates) {
   const int all = tried_ + static_cast<int>(candidates.size());
-  for (const Candidate& candidate : candidates) {
+  while (!candidates.empty()) {
+    const auto next = candidates.begin() + NextOf(candidates);
+    const Candidate candidate = std::move(*next);
+    candidates.erase(next);
     ++tried_;
     if (std::string why = WhySkipped(candidate); !why.empty()) {
       best_->rejections.push_back({candidate.id, std::move(why)});
@@ -168,6 +176,29 @@ void Race::Run(const std::vector<Candidate>& candidates) {
       Try(candidate, all);
     }
   }
+}
+
+std::ptrdiff_t Race::NextOf(const std::vector<Candidate>& candidates) const {
+  const auto alike = std::ranges::find_if_not(candidates, [&](const Candidate& candidate) {
+    return Reluctance(candidate) == Reluctance(candidates.front());
+  });
+  return std::ranges::min_element(
+             candidates.begin(), alike, {},
+             [&](const Candidate& candidate) { return ExpectedTime(candidate); }) -
+         candidates.begin();
+}
+
+double Race::ExpectedTime(const Candidate& candidate) const {
+  // An engine that nothing is known of, or nothing right, may do as well as what is not far behind.
+  constexpr double kUnknown = 1.5;
+  // Each further one of an engine is less likely to be its best.
+  constexpr double kOfEachTry = 0.1;
+  const auto found = engines_.find(candidate.engine);
+  if (found == engines_.end()) {
+    return candidate.notes.fallback ? kUnknown * BestTime(*best_) : 0;
+  }
+  const auto& [quickest, tries] = found->second;
+  return std::min(quickest, kUnknown * BestTime(*best_)) * (1 + (kOfEachTry * tries));
 }
 
 void Race::TryBeyondBudget(const Candidate& candidate) {
@@ -186,8 +217,11 @@ void Race::Try(const Candidate& candidate, int all) {
   const std::size_t rejected = best_->rejections.size();
   const double milliseconds = TryOne(space_, candidate, policy_, best_);
   const bool is_rejected = best_->rejections.size() > rejected;
+  EngineSoFar& engine = engines_[candidate.engine];
+  ++engine.tries;
   if (milliseconds > 0 && !is_rejected) {
     forms_.Note(candidate.id, milliseconds);
+    engine.quickest = std::min(engine.quickest, milliseconds);
   }
   if (IsHopeless(milliseconds, BestTime(*best_))) {
     hopeless_.push_back(candidate.engine);

@@ -1,6 +1,9 @@
 #ifndef GRADSMITH_CORE_RACE_H_
 #define GRADSMITH_CORE_RACE_H_
 
+#include <cstddef>
+#include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,7 +34,9 @@ class Race {
     return best_->plan != nullptr && reporter_.seconds() - loading_ > policy_.budget_seconds;
   }
 
-  void Run(const std::vector<Candidate>& candidates);
+  /// Takes candidates as AllAllowed lists them. After the first of each engine comes the next of
+  /// that engine that did best, unless many of it have been tried.
+  void Run(std::vector<Candidate> candidates);
 
   /// Tries one that was not tried, or not even listed, since the budget was spent; nothing where it
   /// was, or was left out for another reason.
@@ -43,6 +48,17 @@ class Race {
   }
 
  private:
+  /// What is known of an engine: the time of its quickest candidate that was not refused.
+  struct EngineSoFar {
+    double quickest = std::numeric_limits<double>::infinity();
+    int tries = 0;
+  };
+
+  /// The place of that which is to be tried next.
+  [[nodiscard]] std::ptrdiff_t NextOf(const std::vector<Candidate>& candidates) const;
+  /// Milliseconds by what its engine did so far, the longer the more of it were tried; 0 for the
+  /// first of an engine.
+  [[nodiscard]] double ExpectedTime(const Candidate& candidate) const;
   [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const;
   /// Tries one of so many.
   void Try(const Candidate& candidate, int all);
@@ -56,6 +72,7 @@ class Race {
   std::set<std::string> ids_of_tried_;
   /// Engines of which neither other knobs nor detours are tried.
   std::vector<std::string> hopeless_;
+  std::map<std::string, EngineSoFar> engines_;
   QuickestOfForms forms_;
 };
 

@@ -11,7 +11,7 @@ namespace gradsmith::internal {
 /// on, within a version: how candidates are compared before they are trusted, and how they are
 /// timed. What candidates a family has, and what the name of one means, is a matter of the family's
 /// own revision. Choices of another revision are not used.
-inline constexpr int kSearchRevision = 15;
+inline constexpr int kSearchRevision = 16;
 
 /// SearchFingerprint is a number made of a version of Gradsmith, a revision of its search (by
 /// default this one's) and a family's revision. It is a part of every key by which a choice is

@@ -99,15 +99,6 @@ Status Launch(CUstream stream, Way way, const ConstTensorRef& from, const Tensor
   return cuda::Launch(*kernel, shape, stream, source, to.data, copy);
 }
 
-/// The channels from `begin` to `end` of a tensor.
-TensorRef ChannelsOf(const TensorRef& tensor, std::int64_t begin, std::int64_t end) {
-  TensorRef part = tensor;
-  part.dims[1] = end - begin;
-  part.data = static_cast<std::byte*>(tensor.data) +
-              (begin * tensor.strides[1] * static_cast<std::int64_t>(SizeOf(tensor.type)));
-  return part;
-}
-
 }  // namespace
 
 Status CopyChannels(
@@ -126,14 +117,14 @@ Status CopyChannels(
   }
   const std::int64_t common = std::min(from.dims[1], to.dims[1]);
   if (common < to.dims[1]) {
-    if (Status status = FillTensor(device, stream, 0, ChannelsOf(to, common, to.dims[1]));
+    if (Status status = FillTensor(device, stream, 0, PartOfDim(to, 1, common, to.dims[1]));
         !status.ok()) {
       return status;
     }
   }
   ConstTensorRef source = from;
   source.dims[1] = common;
-  return CopyTensor(device, stream, source, ChannelsOf(to, 0, common));
+  return CopyTensor(device, stream, source, PartOfDim(to, 1, 0, common));
 }
 
 }  // namespace gradsmith::cuda

@@ -51,6 +51,14 @@ Pattern PatternOf(double value, DataType type) {
 
 }  // namespace
 
+TensorRef PartOfDim(const TensorRef& tensor, int dim, std::int64_t begin, std::int64_t end) {
+  TensorRef part = tensor;
+  part.dims[dim] = end - begin;
+  part.data = static_cast<std::byte*>(tensor.data) +
+              (begin * tensor.strides[dim] * static_cast<std::int64_t>(SizeOf(tensor.type)));
+  return part;
+}
+
 Status FillTensor(const DeviceInfo& device, CUstream stream, double value, const TensorRef& to) {
   static KernelsOfSizes kernels;
   if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {

@@ -19,6 +19,9 @@
 /// fine. Everything is enqueued on the stream; nothing allocates or waits.
 namespace gradsmith::cuda {
 
+/// PartOfDim returns the part of a tensor from index `begin` to `end` of a dim.
+TensorRef PartOfDim(const TensorRef& tensor, int dim, std::int64_t begin, std::int64_t end);
+
 /// CopyTensor writes `from` to `to`, which has the same dims; values are converted between types
 /// through float, or exactly between float and double.
 Status CopyTensor(

@@ -32,6 +32,24 @@ TEST(Selection, BenchmarkTriesTheFirstOfEachEngineBeforeFallbacks) {
       (std::vector<std::string>{"a/1", "legacy/1", "a/2", "slow/1", "slow/2", "naive/1"}));
 }
 
+/// Each try of the best engine makes a next one less likely, so that others have their turn: such a
+/// one as takes little longer, what nothing is known of, and last what was wrong.
+TEST(Selection, BenchmarkGoesOnWithTheEngineThatDidBest) {
+  std::vector<Engine> engines = {Good("a/1", 1.4), Good("b/1", 1.2), Good("wrong/1", 0.1)};
+  engines[2].check_error = "wrong";
+  for (const char* more : {"a/2", "wrong/2", "b/2", "b/3", "b/4", "b/5", "b/6"}) {
+    engines.push_back(Good(more, 1));
+  }
+  Engine fallback = WithNotes("fallback/1", {.fallback = true});
+  fallback.times = {2};
+  FakeSpace space({engines, {fallback}});
+  EXPECT_TRUE(Select(space, In(SearchMode::kBenchmark)).ok());
+  EXPECT_EQ(
+      space.built, (std::vector<std::string>{
+                       "a/1", "b/1", "wrong/1", "b/2", "b/3", "b/4", "b/5", "fallback/1", "b/6",
+                       "a/2", "wrong/2"}));
+}
+
 /// What is quick by turns is as slow as it is in the mean; one run that was held up does not count.
 TEST(Selection, BenchmarkGoesByTheMeanWhereTimesVary) {
   Engine by_turns = WithNotes("by turns", {.varies = true});
@@ -100,6 +118,18 @@ TEST(Selection, BenchmarkRunsTwiceWhatTakesLongAndTwiceTheBest) {
     EXPECT_EQ(
         WhyNot(selected->rejections, id), "not tried: the engine took much longer than the best");
   }
+}
+
+TEST(Selection, BenchmarkRunsTwiceWhatTakesTenMillisecondsAndFourTimesTheBest) {
+  FakeSpace space(
+      {{Good("good", 2), Good("hopeless/1", 10.1), Good("short/1", 9.9), Good("hopeless/2")}});
+  const Result<Selected> selected = Select(space, In(SearchMode::kBenchmark));
+  ASSERT_TRUE(selected.ok()) << selected.status().message();
+  EXPECT_EQ(space.timed["hopeless/1"], 2);
+  EXPECT_GE(space.timed["short/1"], 3);
+  EXPECT_EQ(
+      WhyNot(selected->rejections, "hopeless/2"),
+      "not tried: the engine took much longer than the best");
 }
 
 /// A first run may take long as it loads code, and says nothing of those that follow.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -173,6 +175,32 @@ OperandForm Subsampled(const Task& task) {
   return form;
 }
 
+/// How much more padding an axis has at its beginning than at its end; less where it is negative.
+std::int64_t PaddingAhead(const Axis& axis) {
+  return axis.pad_begin - axis.pad_end;
+}
+
+bool HasUnlikeEnds(const Problem& problem) {
+  return std::any_of(
+      problem.axes.begin(), problem.axes.begin() + problem.spatial_rank,
+      [](const Axis& axis) { return PaddingAhead(axis) != 0; });
+}
+
+OperandForm Bordered(const Task& task) {
+  Task inner = task;
+  for (int i = 0; i < task.problem.spatial_rank; ++i) {
+    Axis& axis = inner.problem.axes.at(i);
+    axis.x += std::abs(PaddingAhead(axis));
+    axis.pad_begin = axis.pad_end = std::min(axis.pad_begin, axis.pad_end);
+  }
+  const bool channels_last = SizeOf(task.problem.type) == 2 || AreChannelsLast(task.problem);
+  OperandForm form = Rearranged(
+      inner, "bordered", channels_last ? Layout::kChannelsLast : Layout::kChannelsFirst, 1);
+  form.bordered = true;
+  Copy(kX, StridesOf(form.inner.problem, kX), &form);
+  return form;
+}
+
 /// Multiples of channels worth trying; none where tensor cores do not ask for any.
 std::vector<std::int64_t> PaddedMultiples(const Problem& problem) {
   const std::int64_t fewest = std::min(problem.x_channels, problem.y_channels);
@@ -227,6 +255,9 @@ std::vector<OperandForm> Detours(const Task& task) {
   }
   if (CanBeSubsampled(problem)) {
     forms.push_back(Subsampled(task));
+  }
+  if (HasUnlikeEnds(problem)) {
+    forms.push_back(Bordered(task));
   }
   const std::vector<std::int64_t> multiples = PaddedMultiples(problem);
   for (const std::int64_t multiple : multiples) {
@@ -283,9 +314,47 @@ TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, v
   return {task.problem.type, data, dims, strides};
 }
 
+/// The whole copy of an operand.
 TensorRef InnerRef(const OperandForm& form, Operand operand, void* data) {
   const Problem& problem = form.inner.problem;
   return {problem.type, data, DimsOf(problem, operand), StridesOf(problem, operand)};
+}
+
+/// The zeros ahead of the task's own elements of an axis in a bordered copy of x.
+std::int64_t ZerosAhead(const Task& task, const OperandForm& form, int axis) {
+  return task.problem.axes.at(axis).pad_begin - form.inner.problem.axes.at(axis).pad_begin;
+}
+
+/// The part of a copy that has the task's own elements: all of it unless it is bordered.
+TensorRef WithinBorder(const Task& task, const OperandForm& form, Operand operand, void* data) {
+  TensorRef part = InnerRef(form, operand, data);
+  for (int i = 0; operand == kX && form.bordered && i < task.problem.spatial_rank; ++i) {
+    const std::int64_t ahead = ZerosAhead(task, form, i);
+    part = cuda::PartOfDim(part, 2 + i, ahead, ahead + task.problem.axes.at(i).x);
+  }
+  return part;
+}
+
+Status FillBorder(
+    const cuda::DeviceInfo& device,
+    CUstream stream,
+    const Task& task,
+    const OperandForm& form,
+    void* data) {
+  const TensorRef whole = InnerRef(form, kX, data);
+  for (int i = 0; i < task.problem.spatial_rank; ++i) {
+    const int dim = 2 + i;
+    const std::int64_t ahead = ZerosAhead(task, form, i);
+    const std::int64_t end = ahead + task.problem.axes.at(i).x;
+    for (const TensorRef& zeros :
+         {cuda::PartOfDim(whole, dim, 0, ahead),
+          cuda::PartOfDim(whole, dim, end, whole.dims[dim])}) {
+      if (Status status = cuda::FillTensor(device, stream, 0, zeros); !status.ok()) {
+        return status;
+      }
+    }
+  }
+  return {};
 }
 
 /// What is added to is copied as well, so that the sum is rounded once.
@@ -321,8 +390,9 @@ class WrappedPlan final : public SharingPlan {
   [[nodiscard]] std::size_t workspace() const override { return staging_.workspace(); }
 
   [[nodiscard]] const OperandCopy* CopyOf(int operand) const override {
-    // A copy of patches, or a subsampled one, is another one than the dense one of its dims.
-    const bool is_whole = !form_.subsampled && (!form_.patches || operand == kY);
+    // A copy of patches, a subsampled or a bordered one, is another than the dense one of its dims.
+    const bool is_whole =
+        !form_.subsampled && ((!form_.patches && !form_.bordered) || operand == kY);
     return form_.copied.at(operand) && is_whole ? &copies_.at(operand) : nullptr;
   }
 
@@ -357,8 +427,13 @@ class WrappedPlan final : public SharingPlan {
     if (operand == kX && form_.patches) {
       return GatherPatches(device_, stream, *form_.patches, from, to);
     }
+    if (operand == kX && form_.bordered) {
+      if (Status status = FillBorder(device_, stream, task_, form_, to); !status.ok()) {
+        return status;
+      }
+    }
     const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
-    const TensorRef inner = InnerRef(form_, operand, to);
+    const TensorRef inner = WithinBorder(task_, form_, operand, to);
     if (partial_sums != nullptr) {
       return cuda::CopyAndSum(stream, outer, inner, partial_sums);
     }
@@ -379,7 +454,7 @@ class WrappedPlan final : public SharingPlan {
       return ScatterPatches(device_, stream, *form_.patches, from, to, task_.accumulate);
     }
     const TensorRef outer = OuterRef(task_, form_, result, to);
-    ConstTensorRef inner = InnerRef(form_, result, from);
+    ConstTensorRef inner = WithinBorder(task_, form_, result, from);
     if (result == kX && form_.subsampled && !task_.accumulate) {
       const TensorRef whole(
           task_.problem.type, to, DimsOf(task_.problem, kX), task_.problem.x_strides);

@@ -26,6 +26,9 @@ struct OperandForm {
   /// x is copied at those positions only that a filter of one tap reads: the inner convolution goes
   /// by single steps.
   bool subsampled = false;
+  /// x is copied with those zeros that one end of an axis has beyond the other: the inner
+  /// convolution has the same padding at both.
+  bool bordered = false;
   /// x is copied to the matrix of its patches, and the task is their product with its own w and y;
   /// `inner` is the same with copies.
   std::optional<PatchMatrix> patches = std::nullopt;
@@ -39,6 +42,9 @@ struct OperandForm {
 /// - the task as it is, unless an input has zero strides or an odd address;
 /// - "packed": copies of those operands that have odd strides or addresses;
 /// - "subsampled": see above;
+/// - "bordered": where the ends of an axis have unlike padding, for which cuDNN has few engines;
+/// see
+///   above. Half and bf16 are channels last in it;
 /// - "patches": x as the matrix of its patches, channels last, with a multiple of columns that
 /// tensor
 ///   cores take;

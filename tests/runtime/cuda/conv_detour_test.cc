@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,8 +19,8 @@ namespace {
 using internal::DecisionCache;
 using internal::StoredDecision;
 
-constexpr std::array<std::string_view, 7> kDetours = {
-    "nhwc ", "nchw ", "padded2 ", "padded4 ", "padded8 ", "subsampled ", "patches "};
+constexpr std::array<std::string_view, 8> kDetours = {
+    "nhwc ", "nchw ", "padded2 ", "padded4 ", "padded8 ", "subsampled ", "bordered ", "patches "};
 
 /// The detour that an algorithm takes; empty for none.
 std::string_view DetourOf(const ConvAlgorithm& algorithm) {
@@ -30,9 +32,25 @@ std::string_view DetourOf(const ConvAlgorithm& algorithm) {
   return {};
 }
 
+/// Whose axes have more padding at one end.
+std::vector<ConvShape> ShapesWithBorders() {
+  return {
+      {.name = "causal", .x = {3, 16, 30}, .w = {8, 16, 4}, .pads = {6, 0}, .dilations = {2}},
+      {.name = "behind",
+       .x = {2, 16, 10, 12},
+       .w = {24, 16, 3, 5},
+       .strides = {2, 2},
+       .pads = {0, 1, 1, 2}},
+      {.name = "causal 3-D",
+       .x = {1, 8, 5, 6, 7},
+       .w = {8, 8, 3, 3, 3},
+       .pads = {2, 1, 1, 0, 1, 1}},
+  };
+}
+
 /// Sizes that tiles and vectors divide and that they do not, few channels and many.
 std::vector<ConvShape> Shapes() {
-  return {
+  std::vector<ConvShape> shapes = {
       {.name = "image",
        .x = {2, 3, 21, 19},
        .w = {16, 3, 7, 7},
@@ -47,6 +65,8 @@ std::vector<ConvShape> Shapes() {
       {.name = "3-D", .x = {1, 5, 6, 7, 8}, .w = {8, 5, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
       ConvGrouped(),
   };
+  std::ranges::move(ShapesWithBorders(), std::back_inserter(shapes));
+  return shapes;
 }
 
 class CudaConvDetour : public CudaTest {

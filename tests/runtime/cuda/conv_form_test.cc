@@ -285,8 +285,49 @@ TEST(FormsOf, SingleTapsBySteps) {
   EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 3, 3}));
   EXPECT_EQ(form.inner.problem.axes[0].stride, 1);
   // A pad puts taps between the positions that are copied.
-  task.problem.axes[0].pad_begin = 1;
+  task.problem.axes[0].pad_begin = task.problem.axes[0].pad_end = 1;
   EXPECT_EQ(Detours(task), (Forms{{"nhwc", {true, false, true}}}));
+}
+
+TEST(FormsOf, UnlikeEndsAreABorderOfX) {
+  Task task = Dense(Primitive::kBackwardFilter);
+  Axis& height = task.problem.axes[0];
+  height.pad_begin = 4;
+  height.pad_end = 1;
+  height.y = 9;
+  Axis& width = task.problem.axes[1];
+  width.pad_end = 2;
+  width.y = 6;
+  for (const bool channels_last : {false, true}) {
+    for (const Operand operand : {kX, kW, kY}) {
+      const Dims dims = DimsOf(task.problem, operand);
+      StridesOf(task.problem, operand) =
+          channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+    }
+    EXPECT_EQ(
+        Detours(task),
+        (Forms{{"bordered", {true, false, false}}, {channels_last ? "nchw" : "nhwc", kAllCopied}}));
+    const OperandForm form = FormsOf(task)[1];
+    ASSERT_EQ(form.name, "bordered");
+    EXPECT_EQ(DimsOf(form.inner.problem, kX), (Dims{2, 8, 9, 8}));
+    EXPECT_EQ(DimsOf(form.inner.problem, kY), DimsOf(task.problem, kY));
+    for (const auto& [axis, padding] : {std::pair(0, 1), std::pair(1, 0)}) {
+      EXPECT_EQ(form.inner.problem.axes.at(axis).pad_begin, padding);
+      EXPECT_EQ(form.inner.problem.axes.at(axis).pad_end, padding);
+    }
+    const Dims wide = {2, 8, 9, 8};
+    EXPECT_EQ(
+        form.inner.problem.x_strides,
+        channels_last ? ChannelsLastStrides(wide) : ContiguousStrides(wide));
+    EXPECT_EQ(CopiesBytes(form), AlignedWorkspace(std::size_t{2} * 8 * 9 * 8 * 4));
+  }
+  // Tensor cores take half in channels last.
+  for (const Operand operand : {kX, kW, kY}) {
+    StridesOf(task.problem, operand) = ContiguousStrides(DimsOf(task.problem, operand));
+  }
+  task.problem.type = DataType::kMLFloat16;
+  EXPECT_EQ(FormsOf(task)[1].name, "bordered");
+  EXPECT_EQ(FormsOf(task)[1].copied, kAllCopied);
 }
 
 TEST(FormsOf, PatchesThatDoNotOverlapAreColumnsOfAMatrix) {
