@@ -48,6 +48,7 @@ LAB = (
     "batch-norms-of-one-kind",
     "layers-of-one-kind",
     "slower-than-pytorch",
+    "uneven-padding",
 )
 PAGES = ("README.md", "docs/performance.md", *(f"docs/lab/{name}.md" for name in LAB))
 RESULTS = "bench/results"
@@ -72,9 +73,11 @@ OTHER_SUITES = {
     "pointwise": ("conv",),
     "sequence": ("conv",),
     "small_channels": ("conv",),
+    "uneven_padding": ("conv",),
     "batch_norm_small": ("batch_norm", "batch_norm_relu"),
     "odd_planes": ("batch_norm", "batch_norm_relu"),
 }
+SUITES_WITH_PAGES = ("uneven_padding",)
 TYPES = {"f16": "half", "bf16": "bf16", "tf32": "TF32", "f32": "strict float", "f64": "double"}
 PARAMETERS = {"f16/f32": "half, float parameters", "f16/f16": "half", "bf16/f32": "bf16, float parameters"}
 PARAMETERS |= {"f32/f32": "float", "f64/f64": "double"}
@@ -197,12 +200,14 @@ def least_of(newest: Sequence[tuple[Case, Run]]) -> str:
     return ", ".join(f"{value:.2f} `{name}`" for value, name in sorted(found)[:2])
 
 
-def others(operators: Sequence[str], runs: Sequence[Run]) -> list[str]:
-    """The suites of layers of one kind, by these operators; without a search where that was measured."""
+def others(operators: Sequence[str], runs: Sequence[Run], alone: str = "") -> list[str]:
+    """The suites of layers of one kind, by these operators, but for those with pages of their own, or the one `alone`;
+    without a search where that was measured."""
     heading = ["suite of bench/suites", "type, layout", "cases", "PyTorch / ours", "least", "without a search"]
     lines = table_head([*heading, "figures of"])
-    for suite, kinds in OTHER_SUITES.items():
-        for kind in (kind for kind in kinds if kind in operators):
+    suites = [alone] if alone else [suite for suite in OTHER_SUITES if suite not in SUITES_WITH_PAGES]
+    for suite in suites:
+        for kind in (kind for kind in OTHER_SUITES[suite] if kind in operators):
             for types, name in GROUPS[kind].items():
                 for layout in LAYOUTS:
                     group = f"{types} {layout}"
@@ -281,6 +286,7 @@ TABLES: dict[str, tuple[Callable[[Sequence[Run]], list[str]], str]] = {
     "whole": (whole, "H200"),
     "least": (least, "H200"),
     "other_convolutions": (functools.partial(others, ("conv",)), "H200"),
+    "uneven_padding": (functools.partial(others, ("conv",), alone="uneven_padding"), "H200"),
     "other_batch_norms": (functools.partial(others, ("batch_norm", "batch_norm_relu")), "H200"),
     "memory": (memory, "H200"),
     "norm_floors": (functools.partial(norm_floors, ("batch_norm", "odd_planes")), "H200"),

@@ -279,7 +279,7 @@ def test_transposed_shapes() -> None:
 
 
 # Suites of layers of one kind, which --suite measures: how many cases each has.
-LAYERS = {"sequence": 60, "patches": 57, "large_filters": 57, "batch_norm_small": 59}
+LAYERS = {"sequence": 60, "patches": 57, "large_filters": 57, "uneven_padding": 49, "batch_norm_small": 59}
 
 
 @pytest.mark.parametrize("suite", LAYERS)
@@ -289,13 +289,13 @@ def test_suites_of_one_kind_of_layer(suite: str) -> None:
     types = Counter((case["type"], case["layout"]) for case in cases)
     expected = {"f16", "bf16", "f32", "f64"} if suite == "batch_norm_small" else set(gpu_suites.TYPES)
     assert set(types) >= {(kind, layout) for kind in expected for layout in ("NCHW", "NHWC")}
-    assert 2 * (types["f16", "NCHW"] + types["f16", "NHWC"]) > len(cases)
+    assert 2 * sum(types[kind, layout] for kind in ("f16", "bf16") for layout in ("NCHW", "NHWC")) > len(cases)
     for case in cases if suite != "batch_norm_small" else []:
         shape = gpu_conv_shapes.ConvShape(case)
         assert min(shape.y) > 0
         assert int(case["C"]) % int(case["groups"]) == int(case["K"]) % int(case["groups"]) == 0
         largest = max(math.prod(shape.x), math.prod(shape.y)) * gpu_suites.SIZES[case["type"]]
-        assert 5e6 < largest < 3.1e8, case
+        assert 1.6e6 < largest < 4.2e8, case
 
 
 def test_planes_of_small_batch_normalizations() -> None:
@@ -336,7 +336,7 @@ def test_padding_of_one_end() -> None:
     assert (shape.y_ahead, shape.rest[2]) == ([-2], [1])
 
 
-@pytest.mark.parametrize("suite", ["conv", "conv_transpose", "sequence", "patches", "large_filters"])
+@pytest.mark.parametrize("suite", ["conv", "conv_transpose", "sequence", "patches", "large_filters", "uneven_padding"])
 def test_shapes_are_those_that_pytorch_finds(suite: str) -> None:
     torch: Any = pytest.importorskip("torch")
     for case in gpu_suites.read_suite(gpu_suites.SUITES / f"{suite}.tsv"):
