@@ -389,7 +389,7 @@ Status InferGradients(const Registry& registry, const OpSchema& op, ProblemLine*
     }
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const std::optional<Dims>& dims = shapes->outputs[i];
-      if (dims && specs[i]->name == input.gradient_of) {
+      if (dims && specs[i]->name == input.gradient_of.front()) {
         line->inputs[std::string(input.name)].push_back(*dims);
       }
     }

@@ -96,7 +96,9 @@ def _compare_tensor(role: str, old: Tensor, new: Tensor, found: Findings) -> Non
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             found.either(now, f"{name} is {'' if now else 'no longer '}{key}", new.origin)
-    for key in ("in_place_of", "gradient_of", "shape_of"):
+    if old.gradient_of != new.gradient_of:
+        _compare_gradients(name, old, new, found)
+    for key in ("in_place_of", "shape_of"):
         before, after = getattr(old, key), getattr(new, key)
         if before != after:
             is_gain = not before and key != "shape_of"
@@ -108,6 +110,16 @@ def _compare_tensor(role: str, old: Tensor, new: Tensor, found: Findings) -> Non
         found.either(now == IGNORED, f"outside of {name} is {now}, was {was}", new.origin)
     if old.doc != new.doc:
         found.compatible(f"doc of {name} changed", new.at("doc").line)
+
+
+def _compare_gradients(name: str, old: Tensor, new: Tensor, found: Findings) -> None:
+    """Of the same tensors in another order it is the same gradient."""
+    if set(old.gradient_of) == set(new.gradient_of):
+        return
+    before, after = (", ".join(one.gradient_of) for one in (old, new))
+    is_gain = set(old.gradient_of) < set(new.gradient_of)
+    message = f"gradient_of of {name} is {after or 'gone'}, was {before or 'not there'}"
+    found.either(is_gain, message, new.origin)
 
 
 # ----------------------------------------------------------------------------------------------------

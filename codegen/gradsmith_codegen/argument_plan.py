@@ -68,6 +68,12 @@ class ArgumentPlan:
         return {text: i for i, text in enumerate(self.shapes)}
 
     @cached_property
+    def gradient_indices(self) -> dict[tuple[str, ...], int]:
+        """What tensors are gradients of, each once."""
+        found = dict.fromkeys(one.gradient_of for one in self.op.inputs + self.op.outputs if one.gradient_of)
+        return {names: i for i, names in enumerate(found)}
+
+    @cached_property
     def counted_arguments(self) -> CountedArguments:
         of_inputs = any(tensor.list for tensor in self.op.inputs)
         tensors = self.op.inputs if of_inputs else self.op.outputs

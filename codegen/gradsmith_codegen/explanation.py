@@ -29,6 +29,7 @@ class Argument:
     shape: str
     remarks: str
     doc: str
+    gradient_of: list[str]  # the forward operator's tensor, or the inputs that share it
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ _Words = Callable[[model.Tensor], str]
 
 def _argument(tensor: model.Tensor, shape: _Words, remarks: _Words) -> Argument:
     told = unmarked(shape(tensor)), unmarked(remarks(tensor))
-    return Argument(tensor.name, tensor.type, *told, plain(tensor.doc))
+    return Argument(tensor.name, tensor.type, *told, plain(tensor.doc), list(tensor.gradient_of))
 
 
 def _attribute(attribute: model.Attribute) -> Attribute:

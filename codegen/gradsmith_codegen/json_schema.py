@@ -108,7 +108,8 @@ def _operator() -> Json:
 
 def _tensor(keys: Keys) -> Json:
     sources = [key for key in ("shape", "like", "shape_of") if key in keys]
-    tensor = {**_mapping(keys, _TENSOR_VALUES), **_one_of(*sources)}
+    values = _OUTPUT_VALUES if keys is vocabulary.OUTPUT else _TENSOR_VALUES
+    tensor = {**_mapping(keys, values), **_one_of(*sources)}
     if "shape_of" in keys:
         of_values = ("list", "gradient_of", "shape_only", "may_be_on_host")
         tensor["dependencies"] = {"shape_of": {"properties": dict.fromkeys(of_values, False)}}
@@ -325,6 +326,14 @@ _TENSOR_VALUES: dict[str, Json] = {
     ),
     "in_place_of": _told("The input to whose memory it may be written.", _NAME),
     "doc": _DOC,
+}
+
+_OUTPUT_VALUES = {
+    **_TENSOR_VALUES,
+    "gradient_of": _told(
+        "The forward operator's input that it is the gradient of, or a list of those that share it.",
+        _either(_NAME, {**_list(_NAME, 1), "uniqueItems": True}),
+    ),
 }
 
 _SYMBOL_VALUES: dict[str, Json] = {

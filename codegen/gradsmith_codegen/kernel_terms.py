@@ -30,7 +30,7 @@ _LIMIT = re.compile(
     rf"(?: min ({_NUMBER}))?(?: max ({_NUMBER}))?{_END}"
 )
 _VARIABLE = re.compile(r"T[0-9]*\Z")
-_GRADIENT = re.compile(rf"(\w+) of (\w+){_END}")
+_GRADIENT = re.compile(rf"(\w+) of (\w+(?: and \w+)*){_END}")
 
 TYPES = {data_type.value: data_type for data_type in DataType} | TYPE_ALIASES
 
@@ -109,11 +109,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Gradients:
-    """`Conv, dY of Y, dX of X`: the forward operator's kernel, and which gradient each tensor is."""
+    """`Conv, dY of Y, dX of X`: the forward operator's kernel, and which gradient each tensor is; one may be
+    that of several, `dX of X and skip`."""
 
     text: str
     forward: str
-    tensors: Mapping[str, str]
+    tensors: Mapping[str, tuple[str, ...]]
 
 
 NO_LIMITS = Limits()
@@ -234,11 +235,12 @@ def read_gradients(text: str) -> Gradients:
     forward, comma, rest = text.partition(", ")
     if not comma or not grammar.is_identifier(forward):
         raise Unread(text, form)
-    tensors: dict[str, str] = {}
+    tensors: dict[str, tuple[str, ...]] = {}
     for start, found in _items(rest, form, _GRADIENT):
-        if found[1] in tensors:
+        originals = tuple(found[2].split(" and "))
+        if found[1] in tensors or len(set(originals)) < len(originals):
             raise Unread(rest[start:], form)
-        tensors[found[1]] = found[2]
+        tensors[found[1]] = originals
     return Gradients(text, forward, tensors)
 
 

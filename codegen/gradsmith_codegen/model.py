@@ -59,7 +59,8 @@ class Tensor(Located):
     doc: Text = NO_TEXT
     optional: bool = False
     like: str = ""
-    gradient_of: str = ""
+    gradient_of: tuple[str, ...] = ()  # the forward operator's tensor, or the inputs that share it
+    gradient_places: Sequence[Spanned] = field(default=(), compare=False, repr=False)  # one for each of these
     in_place_of: str = ""
     shape_only: bool = False  # an input whose data are never read
     shape_of: str = ""  # the output whose dims an input holds, as integers on the host
@@ -103,11 +104,17 @@ class Tensor(Located):
         """What its own entry says of its shape, and where each of it stands."""
         return () if self.shape_source else zip(self.shape, self.dim_places, strict=True)
 
+    @property
+    def gradients(self) -> Iterable[tuple[str, Span]]:
+        """The tensors of the forward operator that it is the gradient of, and where each is named."""
+        places = [place.span for place in self.gradient_places]
+        return zip(self.gradient_of, places, strict=True)
+
     def shaped_like(self, other: Tensor) -> Tensor:
         return Tensor(
             self.name, self.type, other.shape, other.dim_places, self.origin, self.doc, self.optional,
-            self.like, self.gradient_of, self.in_place_of, self.shape_only, self.shape_of, self.list,
-            self.may_be_on_host, self.outside,
+            self.like, self.gradient_of, self.gradient_places, self.in_place_of, self.shape_only,
+            self.shape_of, self.list, self.may_be_on_host, self.outside,
         )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class Form:
 _ANY = Form()
 _TEXT = Form(kind=Scalar)
 _WORDS = Form(kind=Sequence, each=_TEXT)
-_TENSOR = Form("a tensor", Mapping, {"shape": _WORDS}, _TEXT)
+_TENSOR = Form("a tensor", Mapping, {"shape": _WORDS, "gradient_of": _ANY}, _TEXT)
 _TENSORS = Form("tensors", Mapping, each=_TENSOR)
 _SYMBOL = Form("a symbol", Mapping, {"length": _ANY, "length_if": _ANY}, _TEXT)
 _ATTRIBUTE = Form("an attribute", Mapping, {"default": _ANY, "choices": _WORDS}, _TEXT)

@@ -120,6 +120,7 @@ def _add_filters(environment: jinja2.Environment) -> None:
         list_words=words.list_words,
         md=text.md,
         output_remarks=words.output_remarks,
+        shared_gradient=lambda tensor: words.unmarked(words.shared_gradient(tensor)),
         output_shape=words.output_shape,
         repeatable=words.repeatable,
         symbol_length=words.symbol_length,

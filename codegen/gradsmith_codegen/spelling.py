@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from . import scalars
 from .model import Attribute, AttributeValue, Symbol
@@ -59,6 +59,11 @@ def real(number: float) -> str:
 def shape(dims: Iterable[str]) -> str:
     """Of the dims' texts; a list symbol needs quotes."""
     return "[" + ", ".join([f'"{dim}"' if dim.startswith("*") else dim for dim in dims]) + "]"
+
+
+def names(of: Sequence[str]) -> str:
+    """A list of names, and of one that alone."""
+    return of[0] if len(of) == 1 else f"[{', '.join(of)}]"
 
 
 def _bounds(least: int, most: int) -> str:

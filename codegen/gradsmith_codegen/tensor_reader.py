@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import faults, grammar, vocabulary
 from .data_types import TYPE_ALIASES
 from .entries import Entries, Entry
-from .loader import Node, Scalar
+from .loader import Node, Scalar, Sequence
 from .model import Tensor
 from .shapes import Dim, Shape
 from .spans import Spanned
@@ -42,6 +42,7 @@ class TensorReader(ValueReader):
         type_name = self.word_at("type", entries, owner)
         alias = TYPE_ALIASES.get(type_name)
         shape, dim_places = self._shape(entries["shape"][1], owner) if "shape" in entries else _NO_SHAPE
+        gradient_of = self._gradient_of(entries, owner, role) if "gradient_of" in entries else {}
         return Tensor(
             name=key.value,
             type=alias.value if alias else type_name,
@@ -51,7 +52,8 @@ class TensorReader(ValueReader):
             doc=self.doc(entries),
             optional=self._flag("optional", entries, owner),
             like=self.word_at("like", entries, owner),
-            gradient_of=self.word_at("gradient_of", entries, owner),
+            gradient_of=tuple(gradient_of),
+            gradient_places=list(gradient_of.values()),
             in_place_of=self.word_at("in_place_of", entries, owner),
             shape_only=self._flag("shape_only", entries, owner),
             shape_of=self.word_at("shape_of", entries, owner, "the name of an output"),
@@ -62,6 +64,17 @@ class TensorReader(ValueReader):
 
     def _flag(self, key: str, entries: Entries, owner: str) -> bool:
         return key in entries and self.boolean(entries[key][1], f"'{key}' of {owner}")
+
+    def _gradient_of(self, entries: Entries, owner: str, role: str) -> dict[str, Node]:
+        """The names, and where each stands. Inputs that are added to each other share a gradient."""
+        node, what = entries["gradient_of"][1], f"'gradient_of' of {owner}"
+        if role == "output" and type(node) is Sequence:
+            if not node.items:
+                self.report(faults.nothing_there(node.span, what, "name"))
+            return self.once("gradient_of", node, self.words, what)
+        expected = "a name" if role == "input" else "a name or a list of names"
+        name = self.word_at("gradient_of", entries, owner, expected)
+        return {name: node} if name else {}
 
     def _list(self, entries: Entries, owner: str) -> str:
         """What the list's length is called."""

@@ -111,7 +111,16 @@ def _refused(tensor: model.Tensor) -> str:
 def output_remarks(tensor: model.Tensor) -> str:
     remarks = ["optional" if tensor.optional else "required"]
     remarks += [f"may be written in place of input `{tensor.in_place_of}`"] if tensor.in_place_of else []
+    remarks += [shared_gradient(tensor)] if shared_gradient(tensor) else []
     return ", ".join(remarks)
+
+
+def shared_gradient(tensor: model.Tensor) -> str:
+    """Whose gradient an output is that several inputs share; empty of others."""
+    if len(tensor.gradient_of) < 2:
+        return ""
+    *head, last = [f"of `{name}`" for name in tensor.gradient_of]
+    return f"the gradient {', '.join(head)} and {last}"
 
 
 def attribute_entries(attribute: model.Attribute) -> str:

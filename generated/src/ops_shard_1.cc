@@ -172,6 +172,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: SigmoidGrad, line 7 of the entry
     TensorSpec{
@@ -179,7 +183,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SigmoidGrad, line 8 of the entry
     TensorSpec{
@@ -198,7 +202,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -806,6 +810,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -813,7 +821,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -832,7 +840,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -1116,6 +1124,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1123,7 +1135,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1142,7 +1154,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -1439,6 +1451,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1446,7 +1462,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1465,7 +1481,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2082,6 +2098,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2089,7 +2109,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2108,7 +2128,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2700,6 +2720,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2707,7 +2731,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2726,7 +2750,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3010,6 +3034,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3017,7 +3045,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3036,7 +3064,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3615,6 +3643,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3622,7 +3654,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3641,7 +3673,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3925,6 +3957,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3932,7 +3968,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3951,7 +3987,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -4530,6 +4566,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -4537,7 +4577,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -4556,7 +4596,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -5901,6 +5941,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MaxPoolXYGrad, line 10 of the entry
     TensorSpec{
@@ -5908,7 +5952,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MaxPoolXYGrad, line 11 of the entry
     TensorSpec{
@@ -5933,7 +5977,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -6363,6 +6407,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: GlobalAveragePoolGrad, line 9 of the entry
     TensorSpec{
@@ -6370,7 +6418,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GlobalAveragePoolGrad, line 10 of the entry
     TensorSpec{
@@ -6389,7 +6437,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -6697,6 +6745,10 @@ constexpr std::array<DimSpec, 3> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: SoftmaxGrad, line 10 of the entry
     TensorSpec{
@@ -6704,7 +6756,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *A, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SoftmaxGrad, line 11 of the entry
     TensorSpec{
@@ -6723,7 +6775,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*B, *A, *F]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -7797,6 +7849,10 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 6> kInputs = {
     // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 15 of the entry
     TensorSpec{
@@ -7804,7 +7860,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SoftmaxCrossEntropyWithLabelsGrad, line 16 of the entry
     TensorSpec{
@@ -7852,7 +7908,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
         .in_place_of = 1,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -8444,6 +8500,10 @@ constexpr std::array<DimSpec, 3> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: LpNormalizationGrad, line 15 of the entry
     TensorSpec{
@@ -8451,7 +8511,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, A, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: LpNormalizationGrad, line 16 of the entry
     TensorSpec{
@@ -8470,7 +8530,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*B, A, *F]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 

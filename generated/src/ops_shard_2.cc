@@ -861,6 +861,14 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 5> kInputs = {
     // ops.yaml: BatchNormalizationGrad, line 10 of the entry
     TensorSpec{
@@ -868,7 +876,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BatchNormalizationGrad, line 11 of the entry
     TensorSpec{
@@ -908,7 +916,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BatchNormalizationGrad, line 17 of the entry
     TensorSpec{
@@ -917,7 +925,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: BatchNormalizationGrad, line 18 of the entry
     TensorSpec{
@@ -926,7 +934,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 
@@ -1469,6 +1477,14 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 6> kInputs = {
     // ops.yaml: BatchNormalizationReluGrad, line 9 of the entry
     TensorSpec{
@@ -1476,7 +1492,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BatchNormalizationReluGrad, line 10 of the entry
     TensorSpec{
@@ -1523,7 +1539,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BatchNormalizationReluGrad, line 17 of the entry
     TensorSpec{
@@ -1532,7 +1548,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: BatchNormalizationReluGrad, line 18 of the entry
     TensorSpec{
@@ -1541,7 +1557,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 
@@ -3253,6 +3269,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3260,7 +3280,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3279,7 +3299,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3563,6 +3583,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3570,7 +3594,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3589,7 +3613,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3873,6 +3897,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3880,7 +3908,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3899,7 +3927,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -4517,6 +4545,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: AddGrad, line 9 of the entry
     TensorSpec{
@@ -4524,7 +4558,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: AddGrad, line 10 of the entry
     TensorSpec{
@@ -4552,7 +4586,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -4561,7 +4595,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -4909,6 +4943,12 @@ constexpr std::array<DimSpec, 1> kShape3 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 4> kInputs = {
     // ops.yaml: WhereGrad, line 9 of the entry
     TensorSpec{
@@ -4916,7 +4956,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: WhereGrad, line 10 of the entry
     TensorSpec{
@@ -4951,7 +4991,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -4960,7 +5000,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape3,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -5281,6 +5321,12 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
@@ -5288,7 +5334,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
@@ -5314,7 +5360,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BiasReluGrad, line 21 of the entry
     TensorSpec{
@@ -5323,7 +5369,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -6009,6 +6055,12 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
@@ -6016,7 +6068,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
@@ -6042,7 +6094,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BiasReluGrad, line 21 of the entry
     TensorSpec{
@@ -6051,7 +6103,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -6476,6 +6528,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: AveragePoolGrad, line 9 of the entry
     TensorSpec{
@@ -6483,7 +6539,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: AveragePoolGrad, line 10 of the entry
     TensorSpec{
@@ -6502,7 +6558,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -6887,6 +6943,10 @@ constexpr std::array<DimSpec, 3> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: LogSoftmaxGrad, line 9 of the entry
     TensorSpec{
@@ -6894,7 +6954,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *A, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: LogSoftmaxGrad, line 10 of the entry
     TensorSpec{
@@ -6913,7 +6973,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*B, *A, *F]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 

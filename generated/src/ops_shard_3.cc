@@ -2812,6 +2812,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MulGrad, line 9 of the entry
     TensorSpec{
@@ -2819,7 +2825,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MulGrad, line 10 of the entry
     TensorSpec{
@@ -2845,7 +2851,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -2854,7 +2860,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -3573,6 +3579,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: ReduceL2Grad, line 11 of the entry
     TensorSpec{
@@ -3580,7 +3590,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReduceL2Grad, line 12 of the entry
     TensorSpec{
@@ -3605,7 +3615,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*B, A, *F]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -4375,6 +4385,14 @@ constexpr std::array<DimSpec, 2> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 5> kInputs = {
     // ops.yaml: InstanceNormalizationGrad, line 16 of the entry
     TensorSpec{
@@ -4382,7 +4400,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: InstanceNormalizationGrad, line 17 of the entry
     TensorSpec{
@@ -4423,7 +4441,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: InstanceNormalizationGrad, line 23 of the entry
     TensorSpec{
@@ -4432,7 +4450,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: InstanceNormalizationGrad, line 24 of the entry
     TensorSpec{
@@ -4441,7 +4459,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 

@@ -301,6 +301,14 @@ constexpr std::array<DimSpec, 1> kShape3 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"W"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: ConvGrad, line 9 of the entry
     TensorSpec{
@@ -308,7 +316,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, M, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ConvGrad, line 10 of the entry
     TensorSpec{
@@ -334,7 +342,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: ConvGrad, line 14 of the entry
     TensorSpec{
@@ -343,7 +351,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[M, C / group, *K]",
-        .gradient_of = "W",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: ConvGrad, line 15 of the entry
     TensorSpec{
@@ -352,7 +360,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape3,
         .shape_text = "[M]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 
@@ -999,6 +1007,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1006,7 +1018,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1025,7 +1037,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -1309,6 +1321,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1316,7 +1332,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1335,7 +1351,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -1642,6 +1658,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: TanhGrad, line 8 of the entry
     TensorSpec{
@@ -1649,7 +1669,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: TanhGrad, line 9 of the entry
     TensorSpec{
@@ -1668,7 +1688,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2247,6 +2267,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2254,7 +2278,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2273,7 +2297,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2594,6 +2618,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MulGrad, line 9 of the entry
     TensorSpec{
@@ -2601,7 +2631,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MulGrad, line 10 of the entry
     TensorSpec{
@@ -2627,7 +2657,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -2636,7 +2666,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -2965,6 +2995,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MulGrad, line 9 of the entry
     TensorSpec{
@@ -2972,7 +3008,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MulGrad, line 10 of the entry
     TensorSpec{
@@ -2998,7 +3034,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -3007,7 +3043,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -3315,6 +3351,12 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
@@ -3322,7 +3364,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
@@ -3348,7 +3390,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BiasReluGrad, line 21 of the entry
     TensorSpec{
@@ -3357,7 +3399,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -3703,6 +3745,12 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"gate"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"up"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
@@ -3710,7 +3758,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
@@ -3737,7 +3785,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 1,
-        .gradient_of = "gate",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
@@ -3747,7 +3795,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 2,
-        .gradient_of = "up",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -4662,6 +4710,10 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: BitmaskDropoutGrad, line 9 of the entry
     TensorSpec{
@@ -4669,7 +4721,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BitmaskDropoutGrad, line 10 of the entry
     TensorSpec{
@@ -4688,7 +4740,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -5373,6 +5425,14 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 5> kInputs = {
     // ops.yaml: LayerNormalizationGrad, line 13 of the entry
     TensorSpec{
@@ -5380,7 +5440,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: LayerNormalizationGrad, line 14 of the entry
     TensorSpec{
@@ -5420,7 +5480,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: LayerNormalizationGrad, line 20 of the entry
     TensorSpec{
@@ -5429,7 +5489,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: LayerNormalizationGrad, line 21 of the entry
     TensorSpec{
@@ -5438,7 +5498,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 
@@ -6080,6 +6140,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: ReduceL2Grad, line 11 of the entry
     TensorSpec{
@@ -6087,7 +6151,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReduceL2Grad, line 12 of the entry
     TensorSpec{
@@ -6112,7 +6176,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*B, A, *F]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -7281,6 +7345,23 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"total"};
+
+constexpr std::array<std::string_view, 2> kGradient2 = {
+    // 0
+    "X",
+    // 1
+    "skip",
+};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"gamma"};
+
+constexpr std::array<std::string_view, 1> kGradient4 = {"beta"};
+
+constexpr std::array<std::string_view, 1> kGradient5 = {"bias"};
+
 constexpr std::array<TensorSpec, 6> kInputs = {
     // ops.yaml: SkipLayerNormalizationGrad, line 17 of the entry
     TensorSpec{
@@ -7288,7 +7369,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SkipLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
@@ -7325,7 +7406,7 @@ constexpr std::array<TensorSpec, 6> kInputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "total",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -7337,7 +7418,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "X",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: SkipLayerNormalizationGrad, line 25 of the entry
     TensorSpec{
@@ -7346,7 +7427,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "gamma",
+        .gradient_of = kGradient3,
     },
     // ops.yaml: SkipLayerNormalizationGrad, line 26 of the entry
     TensorSpec{
@@ -7355,7 +7436,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "beta",
+        .gradient_of = kGradient4,
     },
     // ops.yaml: SkipLayerNormalizationGrad, line 27 of the entry
     TensorSpec{
@@ -7364,7 +7445,7 @@ constexpr std::array<TensorSpec, 4> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "bias",
+        .gradient_of = kGradient5,
     },
 };
 

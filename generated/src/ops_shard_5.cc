@@ -319,6 +319,14 @@ constexpr std::array<DimSpec, 1> kShape3 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"W"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: ConvTransposeGrad, line 9 of the entry
     TensorSpec{
@@ -326,7 +334,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, M, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ConvTransposeGrad, line 10 of the entry
     TensorSpec{
@@ -352,7 +360,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: ConvTransposeGrad, line 14 of the entry
     TensorSpec{
@@ -361,7 +369,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[C, M / group, *K]",
-        .gradient_of = "W",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: ConvTransposeGrad, line 15 of the entry
     TensorSpec{
@@ -370,7 +378,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape3,
         .shape_text = "[M]",
-        .gradient_of = "B",
+        .gradient_of = kGradient3,
     },
 };
 
@@ -1377,6 +1385,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1384,7 +1396,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1403,7 +1415,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2007,6 +2019,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2014,7 +2030,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2033,7 +2049,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2651,6 +2667,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2658,7 +2678,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2677,7 +2697,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2975,6 +2995,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2982,7 +3006,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3001,7 +3025,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3285,6 +3309,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -3292,7 +3320,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -3311,7 +3339,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3595,6 +3623,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: TanhGrad, line 8 of the entry
     TensorSpec{
@@ -3602,7 +3634,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: TanhGrad, line 9 of the entry
     TensorSpec{
@@ -3621,7 +3653,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3905,6 +3937,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: TanhGrad, line 8 of the entry
     TensorSpec{
@@ -3912,7 +3948,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: TanhGrad, line 9 of the entry
     TensorSpec{
@@ -3931,7 +3967,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -4548,6 +4584,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MulGrad, line 9 of the entry
     TensorSpec{
@@ -4555,7 +4597,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MulGrad, line 10 of the entry
     TensorSpec{
@@ -4581,7 +4623,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -4590,7 +4632,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -5494,6 +5536,12 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"gate"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"up"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
@@ -5501,7 +5549,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
@@ -5528,7 +5576,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 1,
-        .gradient_of = "gate",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
@@ -5538,7 +5586,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 2,
-        .gradient_of = "up",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -5830,6 +5878,12 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"gate"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"up"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
@@ -5837,7 +5891,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
@@ -5864,7 +5918,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 1,
-        .gradient_of = "gate",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
@@ -5874,7 +5928,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 2,
-        .gradient_of = "up",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -6488,6 +6542,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: DropoutGrad, line 9 of the entry
     TensorSpec{
@@ -6495,7 +6553,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: DropoutGrad, line 10 of the entry
     TensorSpec{
@@ -6514,7 +6572,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -8569,6 +8627,10 @@ constexpr std::array<DimSpec, 1> kShape3 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 4> kInputs = {
     // ops.yaml: SoftmaxCrossEntropyLossGrad, line 19 of the entry
     TensorSpec{
@@ -8576,7 +8638,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N if reduction == none, *D if reduction == none]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SoftmaxCrossEntropyLossGrad, line 20 of the entry
     TensorSpec{
@@ -8610,7 +8672,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
         .in_place_of = 1,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 

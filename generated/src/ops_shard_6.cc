@@ -653,6 +653,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: LeakyReluGrad, line 11 of the entry
     TensorSpec{
@@ -660,7 +664,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: LeakyReluGrad, line 12 of the entry
     TensorSpec{
@@ -679,7 +683,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -1568,6 +1572,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -1575,7 +1583,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -1594,7 +1602,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2186,6 +2194,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2193,7 +2205,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2212,7 +2224,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2533,6 +2545,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: AddGrad, line 9 of the entry
     TensorSpec{
@@ -2540,7 +2558,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: AddGrad, line 10 of the entry
     TensorSpec{
@@ -2568,7 +2586,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -2577,7 +2595,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -3252,6 +3270,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MulGrad, line 9 of the entry
     TensorSpec{
@@ -3259,7 +3283,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MulGrad, line 10 of the entry
     TensorSpec{
@@ -3285,7 +3309,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*P]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: AddGrad, line 14 of the entry
     TensorSpec{
@@ -3294,7 +3318,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape2,
         .shape_text = "[*Q]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -4282,6 +4306,12 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"gate"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"up"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: GluGrad, line 12 of the entry
     TensorSpec{
@@ -4289,7 +4319,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GluGrad, line 13 of the entry
     TensorSpec{
@@ -4316,7 +4346,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 1,
-        .gradient_of = "gate",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: GluGrad, line 17 of the entry
     TensorSpec{
@@ -4326,7 +4356,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 2,
-        .gradient_of = "up",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -5175,6 +5205,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: MaxPoolGrad, line 13 of the entry
     TensorSpec{
@@ -5182,7 +5216,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MaxPoolGrad, line 14 of the entry
     TensorSpec{
@@ -5209,7 +5243,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -5647,6 +5681,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: GlobalMaxPoolGrad, line 9 of the entry
     TensorSpec{
@@ -5654,7 +5692,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *O]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GlobalMaxPoolGrad, line 10 of the entry
     TensorSpec{
@@ -5679,7 +5717,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -5990,6 +6028,12 @@ constexpr std::array<DimSpec, 1> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
 constexpr std::array<TensorSpec, 4> kInputs = {
     // ops.yaml: SimplifiedLayerNormalizationGrad, line 12 of the entry
     TensorSpec{
@@ -5997,7 +6041,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: SimplifiedLayerNormalizationGrad, line 13 of the entry
     TensorSpec{
@@ -6030,7 +6074,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, *S]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: SimplifiedLayerNormalizationGrad, line 18 of the entry
     TensorSpec{
@@ -6039,7 +6083,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -6670,6 +6714,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReduceMeanGrad, line 7 of the entry
     TensorSpec{
@@ -6677,7 +6725,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReduceMeanGrad, line 7 of the entry
     TensorSpec{
@@ -6696,7 +6744,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*B, A, *F]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 

@@ -177,6 +177,12 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"slope"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: PReluGrad, line 12 of the entry
     TensorSpec{
@@ -184,7 +190,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: PReluGrad, line 13 of the entry
     TensorSpec{
@@ -211,7 +217,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: PReluGrad, line 17 of the entry
     TensorSpec{
@@ -220,7 +226,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[*S]",
-        .gradient_of = "slope",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -512,6 +518,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: TanhGrad, line 8 of the entry
     TensorSpec{
@@ -519,7 +529,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: TanhGrad, line 9 of the entry
     TensorSpec{
@@ -538,7 +548,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -822,6 +832,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -829,7 +843,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -848,7 +862,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -2954,6 +2968,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReluGrad, line 11 of the entry
     TensorSpec{
@@ -2961,7 +2979,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReluGrad, line 12 of the entry
     TensorSpec{
@@ -2980,7 +2998,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -3264,6 +3282,10 @@ constexpr std::array<DimSpec, 1> kShape0 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: TanhGrad, line 8 of the entry
     TensorSpec{
@@ -3271,7 +3293,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: TanhGrad, line 9 of the entry
     TensorSpec{
@@ -3290,7 +3312,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[*D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -5235,6 +5257,12 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"A"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"B"};
+
 constexpr std::array<TensorSpec, 3> kInputs = {
     // ops.yaml: BiasReluGrad, line 16 of the entry
     TensorSpec{
@@ -5242,7 +5270,7 @@ constexpr std::array<TensorSpec, 3> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: BiasReluGrad, line 17 of the entry
     TensorSpec{
@@ -5268,7 +5296,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape0,
         .shape_text = "[*P, C]",
-        .gradient_of = "A",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: BiasReluGrad, line 21 of the entry
     TensorSpec{
@@ -5277,7 +5305,7 @@ constexpr std::array<TensorSpec, 2> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "B",
+        .gradient_of = kGradient2,
     },
 };
 
@@ -6777,6 +6805,10 @@ constexpr std::array<DimSpec, 3> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 2> kInputs = {
     // ops.yaml: ReduceSumGrad, line 7 of the entry
     TensorSpec{
@@ -6784,7 +6816,7 @@ constexpr std::array<TensorSpec, 2> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[*B, *F]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: ReduceSumGrad, line 8 of the entry
     TensorSpec{
@@ -6803,7 +6835,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .type_parameter = 0,
         .shape = kShape1,
         .shape_text = "[*B, A, *F]",
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -7149,6 +7181,10 @@ constexpr std::array<DimSpec, 1> kShape1 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
 constexpr std::array<TensorSpec, 4> kInputs = {
     // ops.yaml: MeanVarianceNormalizationGrad, line 13 of the entry
     TensorSpec{
@@ -7156,7 +7192,7 @@ constexpr std::array<TensorSpec, 4> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: MeanVarianceNormalizationGrad, line 14 of the entry
     TensorSpec{
@@ -7189,7 +7225,7 @@ constexpr std::array<TensorSpec, 1> kOutputs = {
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
 };
 
@@ -7600,6 +7636,14 @@ constexpr std::array<DimSpec, 2> kShape2 = {
     },
 };
 
+constexpr std::array<std::string_view, 1> kGradient0 = {"Y"};
+
+constexpr std::array<std::string_view, 1> kGradient1 = {"X"};
+
+constexpr std::array<std::string_view, 1> kGradient2 = {"scale"};
+
+constexpr std::array<std::string_view, 1> kGradient3 = {"bias"};
+
 constexpr std::array<TensorSpec, 5> kInputs = {
     // ops.yaml: GroupNormalizationGrad, line 16 of the entry
     TensorSpec{
@@ -7607,7 +7651,7 @@ constexpr std::array<TensorSpec, 5> kInputs = {
         .type_parameter = 0,
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
-        .gradient_of = "Y",
+        .gradient_of = kGradient0,
     },
     // ops.yaml: GroupNormalizationGrad, line 17 of the entry
     TensorSpec{
@@ -7648,7 +7692,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .shape = kShape0,
         .shape_text = "[N, C, *D]",
         .in_place_of = 0,
-        .gradient_of = "X",
+        .gradient_of = kGradient1,
     },
     // ops.yaml: GroupNormalizationGrad, line 23 of the entry
     TensorSpec{
@@ -7657,7 +7701,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "scale",
+        .gradient_of = kGradient2,
     },
     // ops.yaml: GroupNormalizationGrad, line 24 of the entry
     TensorSpec{
@@ -7666,7 +7710,7 @@ constexpr std::array<TensorSpec, 3> kOutputs = {
         .optional = true,
         .shape = kShape1,
         .shape_text = "[C]",
-        .gradient_of = "bias",
+        .gradient_of = kGradient3,
     },
 };
 

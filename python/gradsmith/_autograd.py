@@ -121,7 +121,7 @@ class _Registration:
         tensors |= dict(zip((tensor.name for tensor in self.op.inputs), self._all(inputs), strict=True))
         of_inputs = {tensor.name: tensor.gradient_of for tensor in self.gradient.outputs}
         ctx.held = {
-            one.name: tuple(tensors[of_inputs[one.shape_of]].shape) for one in self.gradient.inputs if one.shape_of
+            one.name: tuple(tensors[of_inputs[one.shape_of][0]].shape) for one in self.gradient.inputs if one.shape_of
         }
         kept = [one.name for one in self.gradient.inputs if not one.gradient_of and not one.shape_of]
         ctx.save_for_backward(*flat([tensors[name] for name in kept]))
@@ -130,9 +130,12 @@ class _Registration:
         given = [name for name in self.gradient.attributes if name in keyword_only_inputs]
         ctx.attributes = {name: keyword_only_inputs[name] for name in given}
         ctx.policies = _policies_of(keyword_only_inputs)
-        with_gradient = {tensor.gradient_of for tensor in self.gradient.inputs}
-        made = zip(self.outputs, outputs, strict=True)
-        ctx.mark_non_differentiable(*flat([one for name, one in made if name not in with_gradient]))
+        arriving = {tensor.gradient_of[0]: tensor for tensor in self.gradient.inputs if tensor.gradient_of}
+        made = dict(zip(self.outputs, outputs, strict=True))
+        ctx.mark_non_differentiable(*flat([one for name, one in made.items() if name not in arriving]))
+        # The gradient of an output that nothing reads is absent, and zeros where the operator has to be given one.
+        ctx.set_materialize_grads(False)
+        ctx.required = {name: _outlines(made[name]) for name, tensor in arriving.items() if not tensor.optional}
 
     def _backward(self, ctx: Any, *gradients: Any) -> Any:
         assert self.gradient is not None
@@ -141,7 +144,9 @@ class _Registration:
         asked = self._needed(ctx)
         wanted = [of_inputs[one.name] for one in self.op.inputs if one.name in asked and one.name in of_inputs]
         needed = list(dict.fromkeys(wanted))  # one may be that of several inputs
-        if not needed:  # as where running statistics alone require a gradient, of which there is none
+        arrived = next((one for one in flat(gradients) if one is not None), None)
+        # As where running statistics alone require a gradient, of which there is none, or none arrives.
+        if not needed or arrived is None:
             return tuple(of_those_asked(None, asked) for asked in ctx.needs_input_grad)
         saved = iter(ctx.saved_tensors)
 
@@ -149,7 +154,8 @@ class _Registration:
             if tensor.shape_of:
                 return ctx.held[tensor.name]
             if tensor.gradient_of:
-                return of_outputs[tensor.gradient_of]
+                (name,) = tensor.gradient_of
+                return of_outputs[name] if tensor.optional else _filled(of_outputs[name], ctx.required[name], arrived)
             length = ctx.lengths.get(tensor.name)
             return next(saved) if length is None else [next(saved) for _ in range(length)]
 
@@ -229,6 +235,20 @@ def _dims_of(given: Any) -> Any:
     if isinstance(given, (list, tuple)) and any(isinstance(one, torch.Tensor) for one in given):
         return [_dims_of(one) for one in given]
     return tuple(given.shape) if isinstance(given, torch.Tensor) else given
+
+
+def _outlines(made: Any) -> Any:
+    """What zeros in the place of a tensor are made of; of a list of tensors a list."""
+    return [_outlines(one) for one in made] if isinstance(made, (list, tuple)) else (made.shape, made.dtype)
+
+
+def _filled(gradient: Any, outlines: Any, other: Any) -> Any:
+    """The gradient of an output, with zeros where there is none, on the device of `other`."""
+    if isinstance(outlines, list):
+        absent = [None] * len(outlines)
+        return [_filled(one, its, other) for one, its in zip(gradient or absent, outlines, strict=True)]
+    dims, dtype = outlines
+    return other.new_zeros(dims, dtype=dtype) if gradient is None else gradient
 
 
 def _tensors(inputs: Sequence[Any]) -> list[Any]:
@@ -341,7 +361,7 @@ def _gradients(operators: Iterable[Operator]) -> dict[str, Operator]:
     """The gradient of each operator that has one: of several that which serves the most inputs, or stands first."""
 
     def served(op: Operator) -> int:
-        return sum(bool(tensor.gradient_of) for tensor in op.outputs)
+        return len(gradients_of_inputs(op))
 
     found: dict[str, Operator] = {}
     for op in operators:

@@ -37,8 +37,9 @@ class Tensor:
     """What the length is called of a list of arrays; empty where it is one array."""
     may_be_on_host: bool
     """An input, a number, that may lie on the host where the others are on a device."""
-    gradient_of: str
-    """The forward's tensor that this is the gradient of; empty where it is none."""
+    gradient_of: tuple[str, ...]
+    """The forward's tensor that this is the gradient of; empty where it is none. An output may be the gradient of
+    several inputs, each of which has that very gradient."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +76,9 @@ class Operator:
         return any(one.list for one in (*self.inputs, *self.outputs))
 
 
-_AS_THAT_OF = {("SkipLayerNormalization", "skip"): "X"}
-"""Inputs of which the gradient is that of another and no output of its own: they are added to each other."""
-
-
 def gradients_of_inputs(gradient: Operator) -> dict[str, str]:
     """By the forward operator's inputs, the outputs that are their gradients."""
-    found = {one.gradient_of: one.name for one in gradient.outputs if one.gradient_of}
-    for (forward, name), other in _AS_THAT_OF.items():
-        if forward == gradient.gradient_of and other in found:
-            found.setdefault(name, found[other])
-    return found
+    return {name: one.name for one in gradient.outputs for name in one.gradient_of}
 
 
 @cache

@@ -35,7 +35,11 @@ nb::dict ToDict(const OpSchema& op, const TensorSpec& tensor) {
   dict["shape_of"] = tensor.shape_of;
   dict["list"] = tensor.list;
   dict["may_be_on_host"] = tensor.may_be_on_host;
-  dict["gradient_of"] = tensor.gradient_of;
+  nb::list of;
+  for (const std::string_view name : tensor.gradient_of) {
+    of.append(name);
+  }
+  dict["gradient_of"] = nb::tuple(of);
   return dict;
 }
 

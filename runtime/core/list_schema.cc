@@ -20,6 +20,7 @@ struct SpelledOut {
   OpSchema schema;
   std::deque<std::string> names;  // which stay where they are
   std::deque<std::vector<DimSpec>> shapes;
+  std::deque<std::vector<std::string_view>> gradients;
   std::vector<SymbolSpec> symbols;
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
@@ -49,6 +50,14 @@ class Speller {
   /// "W[2]"; the name lives as long as the result.
   std::string_view NameOf(std::string_view name, int place) {
     return result_->names.emplace_back(std::string(name) + "[" + std::to_string(place) + "]");
+  }
+
+  std::span<const std::string_view> NamesOf(std::span<const std::string_view> names, int place) {
+    auto& made = result_->gradients.emplace_back();
+    for (const std::string_view name : names) {
+      made.push_back(NameOf(name, place));
+    }
+    return made;
   }
 
   /// A symbol's index where it stands in a shape of the tensors at a place of the lists: there is a
@@ -98,9 +107,7 @@ class Speller {
         tensor.list = {};
         tensor.name = NameOf(spec.name, place);
         tensor.shape = ShapeAt(spec, place);
-        if (!spec.gradient_of.empty()) {
-          tensor.gradient_of = NameOf(spec.gradient_of, place);
-        }
+        tensor.gradient_of = NamesOf(spec.gradient_of, place);
       }
     }
   }

@@ -20,6 +20,7 @@ COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 Words = Mapping[str, Callable[..., Any]]  # what each operator and function is
+Slope = tuple[str, str]  # an output, and an input whose gradient it is
 
 
 def read(node: Any, names: Mapping[str, Any], words: Words) -> Any:
@@ -220,6 +221,11 @@ def gradients() -> list[str]:
     return sorted(
         name for name, op in OPS.items() if "formulas" in op and "formulas" in OPS.get(op.get("gradient_of"), {})
     )
+
+
+def named(gradient_of: str | list[str]) -> list[str]:
+    """The tensors that one is the gradient of."""
+    return [gradient_of] if isinstance(gradient_of, str) else gradient_of
 
 
 def negated(text: str) -> str:

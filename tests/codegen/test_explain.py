@@ -114,7 +114,9 @@ def test_json(explain: Explain) -> None:
     status, out, _ = explain("Scale", "float", "--json")
     told = json.loads(out)
     assert status == 0
-    assert told["inputs"] == [{"name": "X", "type": "T", "shape": "[N, *D]", "remarks": "", "doc": ""}]
+    assert told["inputs"] == [
+        {"name": "X", "type": "T", "shape": "[N, *D]", "remarks": "", "doc": "", "gradient_of": []}
+    ]
     assert told["attributes"][0]["default"] == 1.0
     assert [row["name"] for row in told["rows"]] == ["float"]
     assert told["special_values"] is None

@@ -18,12 +18,14 @@ from formula_language import (
     IN_DOUBLE,
     OPS,
     SYMBOLIC,
+    Slope,
     Words,
     defaults,
     evaluated,
     gradients,
     has_rows,
     is_condition,
+    named,
     with_wrong_signs,
 )
 
@@ -164,13 +166,14 @@ class Derivatives:
             weights[key].cells[place] * cell for key in self.given for place, cell in self.outputs[key].cells.items()
         )
         self.all_arguments = [*self.arguments, *[one for array in weights.values() for one in array.cells.values()]]
-        self.expressions = {
-            output: {place: sympy.diff(loss, one) for place, one in symbols[tensor["gradient_of"]].cells.items()}
+        self.expressions = {  # by an output, and an input whose gradient it is
+            (output, key): {place: sympy.diff(loss, one) for place, one in symbols[key].cells.items()}
             for output, tensor in self.op["outputs"].items()
+            for key in named(tensor["gradient_of"])
         }
         self.slopes = {
-            output: {place: sympy.lambdify(self.all_arguments, one, "mpmath") for place, one in cells.items()}
-            for output, cells in self.expressions.items()
+            slope: {place: sympy.lambdify(self.all_arguments, one, "mpmath") for place, one in cells.items()}
+            for slope, cells in self.expressions.items()
         }
         self.symbols_of = symbols
         self.weights = weights
@@ -191,12 +194,12 @@ class Derivatives:
     def point(self, numbers: random.Random) -> dict[Any, float]:
         return {symbol: numbers.choice((-1, 1)) * numbers.uniform(0.25, 3) for symbol in self.all_arguments}
 
-    def expected(self, at: Mapping[Any, float]) -> dict[str, dict[tuple[int, ...], float]]:
+    def expected(self, at: Mapping[Any, float]) -> dict[Slope, dict[tuple[int, ...], float]]:
         with mpmath.workdps(60):
             arguments = [mpmath.mpf(at[symbol]) for symbol in self.all_arguments]
             return {
-                output: {place: float(slope(*arguments)) for place, slope in slopes.items()}
-                for output, slopes in self.slopes.items()
+                key: {place: float(slope(*arguments)) for place, slope in slopes.items()}
+                for key, slopes in self.slopes.items()
             }
 
     def computed(self, op: Any, at: Mapping[Any, float], **beside: float) -> dict[str, Array]:
@@ -257,11 +260,11 @@ def compare_with(peer: Derivatives, op: Any, **beside: float) -> None:
     for _ in range(POINTS):
         at = peer.point(numbers)
         found = peer.computed(op, at, **beside)
-        for output, cells in peer.expected(at).items():
-            dims = dims_of(peer.forward, peer.forward["inputs"][op["outputs"][output]["gradient_of"]])
+        for (output, key), cells in peer.expected(at).items():
+            dims = dims_of(peer.forward, peer.forward["inputs"][key])
             for place, value in cells.items():
                 own = found[output].at(dict(zip(dims, place, strict=True))) - sum(beside.values())
-                assert math.isclose(own, value, rel_tol=1e-10, abs_tol=1e-12), (output, place, value)
+                assert math.isclose(own, value, rel_tol=1e-10, abs_tol=1e-12), (output, key, place, value)
 
 
 def test_there_are_some() -> None:

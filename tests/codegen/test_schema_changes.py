@@ -41,6 +41,7 @@ COMPATIBLE = [
     ((B, B.replace("}", ", may_be_on_host: true}")), "input 'B' is may_be_on_host"),
     ((Z, Z.replace("}", ", in_place_of: W}")), "in_place_of of output 'Z' is W, was not there"),
     ((Z, Z.replace("}", ", gradient_of: W}")), "gradient_of of output 'Z' is W, was not there"),
+    ((Z, Z.replace("}", ", gradient_of: [X, W]}")), "gradient_of of output 'Z' is X, W, was not there"),
     ((B, B.replace("}", ", doc: the bias}")), "doc of input 'B' changed"),
     ((AXIS, f"{AXIS}\n      size: {{type: int, default: 1}}"), "attribute 'size' was added"),
     ((AXIS, AXIS.replace(", axis_of: X", "")), "axis_of of attribute 'axis' is gone, was X"),

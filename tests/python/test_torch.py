@@ -70,6 +70,130 @@ def test_gradcheck_of_skip_layer_normalization(wanted: tuple[int, ...], device: 
     assert torch.autograd.gradcheck(outputs, given)
 
 
+def normalized(x: Any, skip: Any, gamma: Any) -> tuple[Any, Any]:
+    """What PyTorch's own operators make of it: Y and the sum."""
+    total = x + skip
+    return torch.nn.functional.layer_norm(total, gamma.shape, gamma, eps=0.25), total
+
+
+def losses_of(made: Any, read: tuple[str, ...]) -> Any:
+    """Of the outputs that are read."""
+    weights = torch.arange(15, dtype=torch.double).reshape(3, 5).sin()
+    y, total = (made.Y, made.total) if hasattr(made, "Y") else made
+    return sum(((one * weights).sum() for name, one in (("Y", y), ("total", total)) if name in read), start=0)
+
+
+def given_to(monkeypatch: pytest.MonkeyPatch, op: str) -> list[dict[str, Any]]:
+    """The inputs of calls of an operator that are made from now on, by their names."""
+    calls: list[dict[str, Any]] = []
+    registration = _autograd._REGISTRATIONS[op]
+    names = [tensor.name for tensor in registration.op.inputs]
+
+    def record(*inputs: Any, function: Any = registration.function, **keywords: Any) -> Any:
+        calls.append(dict(zip(names, inputs, strict=False)))
+        return function(*inputs, **keywords)
+
+    monkeypatch.setattr(registration, "function", record)
+    return calls
+
+
+@pytest.mark.parametrize("read", [("Y",), ("total",), ("Y", "total")], ids="_".join)
+def test_what_nothing_reads_has_no_gradient(monkeypatch: pytest.MonkeyPatch, read: tuple[str, ...]) -> None:
+    """It is absent where that may be, and zeros where the gradient operator has to be given it."""
+    inputs = [leaf(3, 5, device="cpu"), leaf(3, 5, device="cpu"), leaf(5, device="cpu")]
+    expected = torch.autograd.grad(losses_of(normalized(*inputs), read), inputs, materialize_grads=True)
+    calls = given_to(monkeypatch, "SkipLayerNormalizationGrad")
+    found = torch.autograd.grad(losses_of(ours.skip_layer_normalization(*inputs, epsilon=0.25), read), inputs)
+    for got, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, wanted)
+    (call,) = calls
+    assert (call.get("dTotal") is None) == ("total" not in read)
+    assert bool(call["dY"].any()) == ("Y" in read)
+    assert call["dY"].shape == (3, 5)
+    assert call["dY"].dtype == torch.double
+
+
+@pytest.mark.parametrize("read", [("Y",), ("total",)], ids="_".join)
+def test_what_is_compiled_may_leave_outputs_unread(read: tuple[str, ...]) -> None:
+    inputs = [leaf(3, 5, device="cpu"), leaf(3, 5, device="cpu"), leaf(5, device="cpu")]
+
+    def loss(*given: Any) -> Any:
+        return losses_of(ours.skip_layer_normalization(*given, epsilon=0.25), read)
+
+    torch.compiler.reset()
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    expected = torch.autograd.grad(loss(*inputs), inputs)
+    for got, wanted in zip(torch.autograd.grad(compiled(*inputs), inputs), expected, strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_inputs_that_share_a_gradient_have_each_its_own_memory() -> None:
+    x, skip, gamma = leaf(3, 5, device="cpu"), leaf(3, 5, device="cpu"), leaf(5, device="cpu")
+    losses_of(ours.skip_layer_normalization(x, skip, gamma, epsilon=0.25), ("Y",)).backward()
+    expected = torch.autograd.grad(losses_of(normalized(x, skip, gamma), ("Y",)), skip)[0]
+    x.grad.zero_()
+    torch.testing.assert_close(skip.grad, expected)
+
+
+def test_of_inputs_that_share_a_gradient_one_may_have_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, skip, gamma = leaf(3, 5, device="cpu").detach(), leaf(3, 5, device="cpu"), leaf(5, device="cpu").detach()
+    losses_of(ours.skip_layer_normalization(x, skip, gamma, epsilon=0.25), ("Y", "total")).backward()
+    expected = torch.autograd.grad(losses_of(normalized(x, skip, gamma), ("Y", "total")), skip)[0]
+    torch.testing.assert_close(skip.grad, expected)
+    assert x.grad is None
+    assert gamma.grad is None
+
+
+@pytest.mark.parametrize("read", [("Y",), ("Y", "total")], ids="_".join)
+def test_an_input_that_is_given_twice_has_both_gradients(read: tuple[str, ...]) -> None:
+    x, gamma = leaf(3, 5, device="cpu"), leaf(5, device="cpu")
+    found = torch.autograd.grad(losses_of(ours.skip_layer_normalization(x, x, gamma, epsilon=0.25), read), (x, gamma))
+    expected = torch.autograd.grad(losses_of(normalized(x, x, gamma), read), (x, gamma))
+    for got, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
+class Stop(torch.autograd.Function):  # type: ignore[misc]
+    """Passes a tensor on, and no gradient back."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        return tensor.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> None:
+        return None
+
+
+def test_where_no_gradient_arrives_none_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = [leaf(3, 5, device="cpu"), leaf(3, 5, device="cpu"), leaf(5, device="cpu")]
+    calls = given_to(monkeypatch, "SkipLayerNormalizationGrad")
+    made = ours.skip_layer_normalization(*inputs)
+    (Stop.apply(made.Y).sum() + Stop.apply(made.total).sum()).backward()
+    assert [one.grad for one in inputs] == [None] * 3
+    assert calls == []
+
+
+def test_where_one_gradient_of_two_does_not_arrive_the_other_counts() -> None:
+    inputs = [leaf(3, 5, device="cpu"), leaf(3, 5, device="cpu"), leaf(5, device="cpu")]
+    made = ours.skip_layer_normalization(*inputs)
+    (Stop.apply(made.Y).sum() + made.total.sum()).backward()
+    x, skip, gamma = (one.grad for one in inputs)
+    torch.testing.assert_close(x, torch.ones_like(x))
+    torch.testing.assert_close(skip, torch.ones_like(skip))
+    torch.testing.assert_close(gamma, torch.zeros_like(gamma))
+
+
+def test_of_lists_zeros_stand_for_what_is_absent() -> None:
+    """As in the gradient of an operator that gives a list, and whose gradient takes one."""
+    one = torch.ones(2, dtype=torch.double)
+    outlines = _autograd._outlines([one, torch.ones(3, 1)])
+    assert [tuple(made.shape) for made in _autograd._filled(None, outlines, one)] == [(2,), (3, 1)]
+    first, second = _autograd._filled([one, None], outlines, one)
+    assert first is one
+    assert (second.dtype, second.shape, second.any().item()) == (torch.float, (3, 1), False)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("attributes", CONV_TRANSPOSE)
 def test_gradcheck_of_conv_transpose(attributes: dict[str, Any], device: str) -> None:

@@ -182,21 +182,13 @@ class Forward {
   Forward(const Row& row, Kernel kernel, const Case& gradient_case, const OpSchema& gradient)
       : row_(row), kernel_(std::move(kernel)) {
     for (const TensorSpec& input : gradient.inputs) {
-      if (!input.gradient_of.empty()) {
-        output_of_gradient_[std::string(input.name)] = std::string(input.gradient_of);
+      for (const std::string_view of : input.gradient_of) {
+        output_of_gradient_[std::string(input.name)] = std::string(of);
       }
-      for (const NamedShape& shape : gradient_case.inputs) {
-        if (shape.name == input.name && !input.gradient_of.empty()) {
-          known_output_dims_[std::string(input.gradient_of)] = shape.dims;
-        }
-      }
+      Note(input, gradient_case.inputs, known_output_dims_);
     }
     for (const TensorSpec& output : gradient.outputs) {
-      for (const NamedShape& shape : gradient_case.outputs) {
-        if (shape.name == output.name && !output.gradient_of.empty()) {
-          known_dims_[std::string(output.gradient_of)] = shape.dims;
-        }
-      }
+      Note(output, gradient_case.outputs, known_dims_);
     }
   }
 
@@ -277,6 +269,20 @@ class Forward {
   [[nodiscard]] const OpSchema& op() const { return *row_.op; }
 
  private:
+  /// The dims of what a tensor is the gradient of are its own.
+  static void Note(
+      const TensorSpec& spec,
+      std::span<const NamedShape> given,
+      std::map<std::string, Shape>& known) {
+    for (const NamedShape& shape : given) {
+      for (const std::string_view of : spec.gradient_of) {
+        if (shape.name == spec.name) {
+          known[std::string(of)] = shape.dims;
+        }
+      }
+    }
+  }
+
   /// The outputs as far as the gradients that come in tell their dims, without data.
   [[nodiscard]] std::vector<ConstTensorRef> KnownOutputs() const {
     std::vector<ConstTensorRef> outputs;
@@ -346,7 +352,7 @@ std::vector<Direction> Directions(std::size_t count, reference::Random& random) 
   return directions;
 }
 
-/// What one gradient output is compared by.
+/// What a gradient output is compared by with respect to one of the inputs whose gradient it is.
 struct Gradient {
   std::string name;
   std::string input;
@@ -467,7 +473,7 @@ std::vector<Gradient> ComputeGradients(
     const std::vector<double>& unrounded = exact.find(spec.name)->second.value.values;
     Gradient gradient{
         std::string(spec.name),
-        std::string(spec.gradient_of),
+        {},
         arguments.output(i).Values(),
         expected.value.dims,
         {},
@@ -479,7 +485,10 @@ std::vector<Gradient> ComputeGradients(
           AllowedError(subject.AccumulatorType(), subject.TypeOf(spec), value, expected.error[j]));
       gradient.largest = std::max(gradient.largest, std::abs(value));
     }
-    gradients.push_back(std::move(gradient));
+    for (const std::string_view input : spec.gradient_of) {
+      gradient.input = std::string(input);
+      gradients.push_back(gradient);
+    }
   }
   return gradients;
 }

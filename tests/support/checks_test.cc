@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -339,6 +340,23 @@ TEST(ChecksTest, GradientFindsOneWrongElementOfMany) {
     return status;
   });
   EXPECT_TRUE(Finds(CheckGradient(liar.subject(), large, "seed"), "dX"));
+}
+
+TEST(ChecksTest, GradientIsThatOfEachInputThatItNames) {
+  Subject subject = MakeSubject(kScaleGradFloat);
+  std::vector<TensorSpec> outputs(subject.op().outputs.begin(), subject.op().outputs.end());
+  constexpr std::string_view kOfBAndW[] = {"B", "W"};
+  outputs[2].gradient_of = kOfBAndW;
+  OpSchema op = subject.op();
+  op.outputs = outputs;
+  Row row = *subject.row;
+  row.op = &op;
+  subject.row = &row;
+  const Report report = CheckGradient(subject, CaseNamed(kScaleGradFloat, "plain"), "seed");
+  EXPECT_TRUE(Finds(report, "dB[0]"));
+  for (const std::string& failure : report.failures) {
+    EXPECT_NE(failure.find("differences of Scale with respect to W"), std::string::npos) << failure;
+  }
 }
 
 TEST(ChecksTest, GradientSaysWhyItIsSkipped) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -83,7 +84,14 @@ constexpr TensorSpec kW = {
     .shape = kShapeOfW,
     .shape_text = "[C]"};
 
-constexpr TensorSpec PerChannel(std::string_view name, std::string_view gradient_of) {
+/// Names of tensors, of which there may be none.
+using Names = std::span<const std::string_view>;
+constexpr std::string_view kOfX[] = {"X"};
+constexpr std::string_view kOfW[] = {"W"};
+constexpr std::string_view kOfB[] = {"B"};
+constexpr std::string_view kOfY[] = {"Y"};
+
+constexpr TensorSpec PerChannel(std::string_view name, Names gradient_of) {
   TensorSpec spec = kW;
   spec.name = name;
   spec.optional = true;
@@ -99,7 +107,7 @@ constexpr TensorSpec Total(std::int8_t in_place_of) {
   return spec;
 }
 
-constexpr TensorSpec Output(std::string_view name, std::string_view gradient_of) {
+constexpr TensorSpec Output(std::string_view name, Names gradient_of) {
   return {
       .name = name,
       .type_parameter = 0,
@@ -112,14 +120,14 @@ constexpr TensorSpec GradientOfX() {
   TensorSpec spec = kX;
   spec.name = "dX";
   spec.optional = true;
-  spec.gradient_of = "X";
+  spec.gradient_of = kOfX;
   return spec;
 }
 
-constexpr TensorSpec kScaleInputs[] = {kX, kW, Total(-1), PerChannel("B", "")};
-constexpr TensorSpec kScaleOutputs[] = {Output("Y", ""), Total(2)};
-constexpr TensorSpec kGradInputs[] = {Output("dY", "Y"), kX, kW};
-constexpr TensorSpec kGradOutputs[] = {GradientOfX(), PerChannel("dW", "W"), PerChannel("dB", "B")};
+constexpr TensorSpec kScaleInputs[] = {kX, kW, Total(-1), PerChannel("B", {})};
+constexpr TensorSpec kScaleOutputs[] = {Output("Y", {}), Total(2)};
+constexpr TensorSpec kGradInputs[] = {Output("dY", kOfY), kX, kW};
+constexpr TensorSpec kGradOutputs[] = {GradientOfX(), PerChannel("dW", kOfW), PerChannel("dB", kOfB)};
 
 constexpr std::string_view kTypeParameters[] = {"T"};
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .. import chains
+from .. import chains, spelling
 from ..data_types import FLOATING_TYPES, DataType
 from ..diagnostics import Note
 from ..grammar import family
 from ..kernel_terms import Gradients
 from ..model import Backend, Op, Row, Tensor
 from ..shapes import Dim, DimKind
+from ..spans import Span
 from ..suggestions import did_you_mean, either, listing
 from ..vocabulary import NO_FORWARD
 from .kernels import header_of
@@ -48,19 +49,19 @@ def gradient_of_other_tensor(op: Op, scope: Scope) -> Iterator[Finding]:
     said, forward = _gradients(op, scope), scope.forward_with(*TENSORS)
     if not said or not forward:
         return
-    mistaken: list[Tensor] = []
+    mistaken: list[tuple[Tensor, list[str]]] = []
     for tensors, originals in ((op.inputs, forward.outputs), (op.outputs, forward.inputs)):
         names = [original.name for original in originals]
         for tensor in tensors:
-            expected = said.tensors.get(tensor.name, "")
-            if tensor.gradient_of != expected and (not expected or expected in names):
-                mistaken.append(tensor)
+            in_kernel = said.tensors.get(tensor.name, ())
+            expected = [name for name in in_kernel if name in names]
+            if set(tensor.gradient_of) != set(expected) and (expected or not in_kernel):
+                mistaken.append((tensor, expected))
     if mistaken:
-        told = [_mistaken_gradient(tensor, said.tensors.get(tensor.name, "")) for tensor in mistaken]
-        others = zip(told[1:], mistaken[1:], strict=True)
-        notes = [Note(other, tensor.at("gradient_of")) for other, tensor in others]
-        message = f"in kernel {op.kernel} {told[0]}"
-        yield Finding(message, mistaken[0].at("gradient_of"), (*notes, _said(op, said)))
+        told = [(_mistaken_gradient(*one), one[0].at("gradient_of")) for one in mistaken]
+        notes = [Note(*other) for other in told[1:]]
+        message, place = told[0]
+        yield Finding(f"in kernel {op.kernel} {message}", place, (*notes, _said(op, said)))
 
 
 def _gradients(op: Op, scope: Scope) -> Gradients | None:
@@ -75,11 +76,12 @@ def _said(op: Op, said: Gradients) -> Note:
     return Note(f"gradients of {op.kernel} ({header_of(op)}): {said.text}", op.at("kernel"))
 
 
-def _mistaken_gradient(tensor: Tensor, expected: str) -> str:
+def _mistaken_gradient(tensor: Tensor, expected: Sequence[str]) -> str:
     if not expected:
         return f"'{tensor.name}' is the gradient of nothing"
-    given = f", not of '{tensor.gradient_of}'" if tensor.gradient_of else ""
-    return f"'{tensor.name}' is the gradient of '{expected}'{given}; write 'gradient_of: {expected}'"
+    given = f", not of {listing(tensor.gradient_of)}" if tensor.gradient_of else ""
+    written = spelling.names(expected)
+    return f"'{tensor.name}' is the gradient of {listing(expected)}{given}; write 'gradient_of: {written}'"
 
 
 @op_rule("G501", needs=("gradient_of",))
@@ -137,11 +139,10 @@ def unknown_gradient_of(op: Op, scope: Scope) -> Iterator[Finding]:
         (op.outputs, forward.inputs, "input"),
     ):
         names = [candidate.name for candidate in candidates]
-        for tensor in tensors:
-            if tensor.gradient_of and tensor.gradient_of not in names:
-                hint = did_you_mean(tensor.gradient_of, names)
-                message = f"operator '{forward.name}' has no {role} '{tensor.gradient_of}'{hint}"
-                yield Finding(message, tensor.at("gradient_of"))
+        for name, place in [gradient for tensor in tensors for gradient in tensor.gradients]:
+            if name not in names:
+                message = f"operator '{forward.name}' has no {role} '{name}'{did_you_mean(name, names)}"
+                yield Finding(message, place)
 
 
 @op_rule("G505", needs=(*TENSORS, "gradient_of"), blames=("gradient_of",))
@@ -189,13 +190,16 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
     outputs = {tensor.name: tensor for tensor in forward.outputs}
     either = inputs | outputs
     passed = [tensor for tensor in op.inputs if not tensor.shape_of]
-    pairs = [(t, outputs[t.gradient_of] if t.gradient_of else either[t.name]) for t in passed]
-    pairs += [(t, inputs[t.gradient_of]) for t in op.outputs if t.gradient_of]
+    pairs = [(t, outputs[t.gradient_of[0]] if t.gradient_of else either[t.name]) for t in passed]
+    pairs += [(t, inputs[name]) for t in op.outputs for name in t.gradient_of]
     renaming = _Renaming(pairs)
     differing: set[str] = set()
+    told: set[str] = set()  # the gradient of several inputs may differ from each of them
     for tensor, original in pairs:
         whose = f"'{original.name}' of '{forward.name}'"
         notes: tuple[Note, ...] = ()
+        if tensor.name in told:
+            continue
         if tensor.type != original.type:
             difference, span = f"type {tensor.type}", tensor.at("type")
         elif bool(tensor.list) != bool(original.list):
@@ -208,6 +212,7 @@ def different_type_or_shape(op: Op, scope: Scope) -> Iterator[Finding]:
             notes = tuple(renaming.reasons(tensor, original, forward))
         else:
             continue
+        told.add(tensor.name)
         each = " each, a list" if original.list else ""
         note = Note(f"{whose} is {original.type} {original.shape_text}{each}", original.span)
         yield Finding(f"'{tensor.name}' has {difference}, unlike {whose}", span, (note, *notes))
@@ -383,11 +388,9 @@ def no_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
 def duplicate_gradient(op: Op, scope: Scope) -> Iterator[Finding]:
     """Two inputs, or two outputs, are the gradient of the same tensor."""
     for tensors in (op.inputs, op.outputs):
-        first: dict[str, Tensor] = {}
-        for tensor in tensors:
-            known = first.setdefault(tensor.gradient_of, tensor)
-            if tensor.gradient_of and known is not tensor:
-                names = listing([known.name, tensor.name])
-                note = Note("the other", known.at("gradient_of"))
-                message = f"{names} are both the gradient of '{tensor.gradient_of}'"
-                yield Finding(message, tensor.at("gradient_of"), (note,))
+        first: dict[str, tuple[Tensor, Span]] = {}
+        for tensor, (name, place) in [(one, of) for one in tensors for of in one.gradients]:
+            known, other = first.setdefault(name, (tensor, place))
+            if known is not tensor:
+                message = f"{listing([known.name, tensor.name])} are both the gradient of '{name}'"
+                yield Finding(message, place, (Note("the other", other),))

@@ -104,8 +104,9 @@ struct TensorSpec {
   bool may_be_on_host = false;
   /// The index of the input in whose very memory an output may be written, or -1.
   std::int16_t in_place_of = -1;
-  /// The forward operator's tensor that this is the gradient of, or empty.
-  std::string_view gradient_of = {};
+  /// The forward operator's tensor that this is the gradient of, or none. An output may be the
+  /// gradient of several inputs, each of which has that very gradient.
+  std::span<const std::string_view> gradient_of = {};
 };
 
 /// AttributeKind says what values an attribute has.

@@ -77,8 +77,8 @@ struct SkipLayerNormalizationGradInputs {
 /// computed. One at least must be there.
 template <typename T_, typename T2_>
 struct SkipLayerNormalizationGradOutputs {
-  /// [*P, *S], optional: inv_std * (g - mean(g) - xhat * mean(g * xhat)) + dTotal, g = dY * gamma,
-  /// xhat = (total - mean) * inv_std
+  /// [*P, *S], optional, the gradient of X and of skip: inv_std * (g - mean(g) - xhat * mean(g *
+  /// xhat)) + dTotal, g = dY * gamma, xhat = (total - mean) * inv_std
   // ops.yaml: SkipLayerNormalizationGrad, line 24 of the entry
   ::gradsmith::TensorView<T_> dX = {};
   /// [*S], optional: gradient of the loss with respect to gamma
@@ -108,8 +108,8 @@ inline constexpr bool kHasSkipLayerNormalizationGrad<MLFloat16, float> = true;
 template <>
 inline constexpr bool kHasSkipLayerNormalizationGrad<BFloat16, float> = true;
 
-/// Gradients of SkipLayerNormalization with respect to X, gamma, beta and bias. That of skip is dX
-/// too.
+/// Gradients of SkipLayerNormalization with respect to X, skip, gamma, beta and bias. Those of X
+/// and skip are one.
 ///
 /// Attributes and shapes are those of the structs above, kernel
 /// formulas::SkipLayerNormalizationGrad, the gradient of SkipLayerNormalization. Errors: invalid

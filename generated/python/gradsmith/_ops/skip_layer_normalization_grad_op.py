@@ -41,8 +41,8 @@ def skip_layer_normalization_grad(
     context=None,
     **_unknown,
 ):
-    """Gradients of SkipLayerNormalization with respect to X, gamma, beta and bias. That of skip is dX
-    too.
+    """Gradients of SkipLayerNormalization with respect to X, skip, gamma, beta and bias. Those of X
+    and skip are one.
 
     Operator SkipLayerNormalizationGrad, the gradient of SkipLayerNormalization.
 
@@ -74,7 +74,7 @@ def skip_layer_normalization_grad(
     SkipLayerNormalizationGradResult
         A named tuple of arrays of the inputs' library, on their device. What was not asked for is None.
 
-        dX : array of T (*P, *S)
+        dX : array of T (*P, *S), the gradient of X and of skip
             inv_std * (g - mean(g) - xhat * mean(g * xhat)) + dTotal, g = dY * gamma, xhat = (total
             - mean) * inv_std
 
