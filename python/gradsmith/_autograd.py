@@ -107,11 +107,18 @@ class _Registration:
         return (*inputs, *[None] * (len(self.op.inputs) - len(inputs)))
 
     def _dtype(self, output: str, inputs: Sequence[Any]) -> Any:
+        """Where no input has the type, that of the first row that takes the inputs."""
         wanted = next(tensor.type for tensor in self.op.outputs if tensor.name == output)
-        for tensor, given in zip(self.op.inputs, inputs, strict=False):
-            for one in _tensors([given]) if tensor.type == wanted else ():
-                return one.dtype
-        return torch_dtypes()[wanted]
+        dtypes = torch_dtypes()
+        given: dict[str, Any] = {}
+        for tensor, passed in zip(self.op.inputs, inputs, strict=False):
+            for one in _tensors([passed]):
+                given.setdefault(tensor.type, one.dtype)
+        if wanted in given or wanted in dtypes:
+            return given.get(wanted) or dtypes[wanted]
+        rows = [{name: dtypes[bound] for name, bound in row.types.items()} for row in self.op.rows]
+        row = next((row for row in rows if all(row.get(name, one) == one for name, one in given.items())), rows[0])
+        return row[wanted]
 
     def _remember(self, ctx: Any, inputs: Any, keyword_only_inputs: dict[str, Any], output: Any) -> None:
         assert self.gradient is not None

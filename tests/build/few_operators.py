@@ -74,10 +74,10 @@ def whole(entries: list[str], wanted: list[int]) -> str:
 
 
 def what_is_said(entry: str) -> set[str]:
-    """Keys of the schema, types, dims that hang on an attribute, of formulas functions, comparisons and pi, and seams
-    at infinity."""
+    """Keys of the schema, types, dims that hang on an attribute, gradients of several inputs, of formulas functions,
+    comparisons and pi, and seams at infinity."""
     code = re.sub(r'^    doc: .*(?:\n      .*)*|\bdoc: "(?:\\.|[^"])*"| # .*$', "", entry, flags=re.MULTILINE)
-    words = set(re.findall(r"\b\w+\(|\bpi\b| (?:[<>]=?|[=!]=) | if ", code))
+    words = set(re.findall(r"\b\w+\(|\bpi\b| (?:[<>]=?|[=!]=) | if |gradient_of: \[", code))
     words |= {"inf"} if re.search(r"\bat: \{[^{}]*\binf\b", code) else set()
     words |= {f"{key}:" for key in re.findall(r"(\w+):", code) if key in schema_keys()}
     return words | set(re.findall(r"\b(?:float|double|MLFloat16|bf16|u?int\d+|bool)\b", code))

@@ -279,8 +279,9 @@ def test_a_gradient_takes_from_its_forward_operator_what_formulas_do_not_say(
     for op in gradients:
         new = made[f"Two{op.name}"]
         assert new.gradient_of == f"Two{op.gradient_of}"
+        # Which inputs share a gradient formulas do not say either: it is that of the first.
         assert [(one.name, one.gradient_of) for one in new.outputs] == [
-            (one.name, one.gradient_of) for one in op.outputs
+            (one.name, one.gradient_of[:1]) for one in op.outputs
         ]
         assert {one.name for one in new.inputs} == {one.name for one in op.inputs}, op.name
         assert [dict(row.types) for row in new.rows] == [dict(row.types) for row in op.rows]

@@ -23,14 +23,15 @@ SNIPPETS = [
     *("<<: *epsilon", "\t", "\x00", "\u2028", "\ufeff", "名", "*D", "C / 0", "-1", "9" * 30, "...", "---", "%", "|"),
     *(": ", ", ", "'", '"', '"""', "*/", "??/", "#", "[" * 70, "{a: " * 9, "like: X", "optional: true", "Conv", "X"),
     *("gradient_of: Y", "T", "min: 2", "D", "group", "length: D", "\\", "\r", "null", "true", "[1, 2", "SAME_UPPER"),
-    *("!x", "&a *a", "EOF", "README", "Context", "{{ x }}", "{% raw %}", "\x1b[31m", "\udcff"),
+    *("!x", "&a *a", "EOF", "README", "Context", "{{ x }}", "{% raw %}", "\x1b[31m", "\udcff", "gradient_of: [X, Y]"),
 ]
 
 # Values that mean something in another place.
 VALUES: list[object] = [
     *("D", "X", "Y", "T", "N", "M", "group", "ints", "int", "enum", "AutoPad", "half", "cpu", "Convolve", "2 * D"),
     *("*D", "*K", "C / group", "conv::OutputSpatial(D)", "conv::OutputSpatial(K, D)", "pool::X", "SAME_LOWER"),
-    *(0, 1, -1, 9, 1.5, 2**62, True, None, "no", [], {}, [1], [0, 0], [3, 1], ["N", "*D"], ["G", "K"], [2, 4, 5, 6]),
+    *(0, 1, -1, 9, 1.5, 2**62, True, None, "no", [], {}, [1], [0, 0], [3, 1], [2, 4, 5, 6]),
+    *(["N", "*D"], ["X", "W"], ["G", "K"]),
 ]
 KEYS = [
     *("X", "W", "Y", "like", "optional", "gradient_of", "in_place_of", "min", "max", "length", "rule", "multiple_of"),

@@ -153,7 +153,7 @@ def test_an_input_that_is_given_twice_has_both_gradients(read: tuple[str, ...]) 
         torch.testing.assert_close(got, wanted)
 
 
-class Stop(torch.autograd.Function):  # type: ignore[misc]
+class Stop(torch.autograd.Function):
     """Passes a tensor on, and no gradient back."""
 
     @staticmethod
@@ -240,6 +240,17 @@ def test_opcheck_of_the_other_gradients(is_recording: bool) -> None:
     x, scale, *_ = (one.detach() for one in batch_norm_inputs("cpu"))
     arguments = [x.requires_grad_(is_recording), x.flip(0), scale.requires_grad_(is_recording), *[scale.detach()] * 2]
     torch.library.opcheck(OPS.batch_normalization_grad.default, arguments, {"outputs": ["dX", "dBias"]})
+
+
+@pytest.mark.parametrize("dtype", ["double", "half", "bfloat16"])
+def test_opcheck_of_outputs_whose_type_no_input_has(dtype: str) -> None:
+    """Statistics of half and bf16 rows are float."""
+    x, skip, gamma = (torch.randn(*dims).to(getattr(torch, dtype)) for dims in ((3, 5), (3, 5), (5,)))
+    made = ours.skip_layer_normalization(x, skip, gamma)
+    assert made.mean.dtype == (torch.double if dtype == "double" else torch.float)
+    torch.library.opcheck(OPS.skip_layer_normalization.default, (x, skip, gamma.requires_grad_()))
+    saved = (made.total, gamma, made.mean, made.inv_std)
+    torch.library.opcheck(OPS.skip_layer_normalization_grad.default, (x, *(one.detach() for one in saved)))
 
 
 @pytest.mark.parametrize("is_recording", [False, True])

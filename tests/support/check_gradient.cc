@@ -471,13 +471,10 @@ std::vector<Gradient> ComputeGradients(
     }
     const reference::Expected& expected = rounded.find(spec.name)->second;
     const std::vector<double>& unrounded = exact.find(spec.name)->second.value.values;
-    Gradient gradient{
-        std::string(spec.name),
-        {},
-        arguments.output(i).Values(),
-        expected.value.dims,
-        {},
-        0};
+    Gradient gradient;
+    gradient.name = std::string(spec.name);
+    gradient.values = arguments.output(i).Values();
+    gradient.dims = expected.value.dims;
     for (std::size_t j = 0; j < unrounded.size(); ++j) {
       const double value = expected.value.values[j];
       gradient.allowed.push_back(

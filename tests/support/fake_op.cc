@@ -127,7 +127,8 @@ constexpr TensorSpec GradientOfX() {
 constexpr TensorSpec kScaleInputs[] = {kX, kW, Total(-1), PerChannel("B", {})};
 constexpr TensorSpec kScaleOutputs[] = {Output("Y", {}), Total(2)};
 constexpr TensorSpec kGradInputs[] = {Output("dY", kOfY), kX, kW};
-constexpr TensorSpec kGradOutputs[] = {GradientOfX(), PerChannel("dW", kOfW), PerChannel("dB", kOfB)};
+constexpr TensorSpec kGradOutputs[] = {
+    GradientOfX(), PerChannel("dW", kOfW), PerChannel("dB", kOfB)};
 
 constexpr std::string_view kTypeParameters[] = {"T"};
 
