@@ -51,7 +51,7 @@ def is_of_math(lines: Iterable[str]) -> bool:
 
 def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list[KernelMacro]:
     """One for each combination of types in a part of an operator. Rows with columns are never computed across
-    memory."""
+    memory, and a flat row is a map."""
     has_columns = schedule.inputs[Role.COLUMN] or schedule.outputs[Role.COLUMN]
     found: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     for row in part.rows:
@@ -59,8 +59,9 @@ def of_rows(op: Op, part: Op, schedule: Schedule, functor: FunctorNames) -> list
         first = SUFFIXES[bound_type(bound, schedule.first)]
         second = SUFFIXES[bound_type(bound, schedule.second)] if schedule.second else first
         suffix = first[0] if first == second else f"{first[0]}_{second[0]}"
-        types = (first[1],) if first == second and not has_columns else (first[1], second[1])
-        macro = "_OF_COLUMNS" if has_columns else "_OF" if first == second else "_OF_TWO"
+        macro = "_OF" if first == second else "_OF_TWO"
+        macro = "_OF_COLUMNS" if has_columns else "_OF_FLAT" if schedule.is_flat else macro
+        types = (first[1],) if macro == "_OF" else (first[1], second[1])
         found.setdefault((f"GRADSMITH_ROWS_KERNELS{macro}", (suffix, *types)), []).append(row)
     return [
         KernelMacro(macro, functor.of(all(_is_short(op, row) for row in rows)), types)

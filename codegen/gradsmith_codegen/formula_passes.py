@@ -45,15 +45,15 @@ def passes_of(op: Op) -> Passes:
     try:
         return Passes((pass_of(op),))
     except Misfit as misfit:
-        found = _rows_of_all(op) or _Stager(op, misfit).passes()
+        found = _rows_of_all(op) or _flat_row(op) or _Stager(op, misfit).passes()
     _check_limits(op, found)
     _share_counts(op, [one.schedule for one in found.passes])
     return found
 
 
-def pass_of(op: Op, over: frozenset[str] | None = None) -> Pass:
+def pass_of(op: Op, over: frozenset[str] | None = None, *, spreads: bool = False) -> Pass:
     """All outputs by one, whose rows are made of the dims `over` if nothing is reduced. Raises Misfit."""
-    schedule = formula_schedule.schedule(op, over)
+    schedule = formula_schedule.schedule(op, over, spreads=spreads)
     return Pass(op, schedule, formula_slots.slots_of(schedule))
 
 
@@ -67,6 +67,17 @@ def _rows_of_all(op: Op) -> Passes | None:
     except Misfit:
         return None
     return None if found.schedule.reductions else Passes((found,))
+
+
+def _flat_row(op: Op) -> Passes | None:
+    """Of formulas that reduce nothing and have something once for all elements: a row of all dims, and inputs
+    that lack some are spread along these."""
+    whole = frozenset().union(*[symbols(tensor.shape) for tensor in (*op.inputs, *op.outputs)])
+    try:
+        found = pass_of(op, whole, spreads=True)
+    except Misfit:
+        return None
+    return Passes((found,)) if found.schedule.is_flat else None
 
 
 class _Stager:

@@ -90,7 +90,9 @@ class _Writer:
             name = self._graph.nodes[self._graph.nodes[pivot].arguments[0]].name
             names = [tensor.name for tensor in inputs[Role.ELEMENT]]
             yield f"static constexpr int kPivot = {names.index(name)};"
-        if self._schedule.has_rows_of_many_dims:
+        if self._schedule.is_flat:
+            yield "static constexpr bool kIsFlat = true;"
+        elif self._schedule.has_rows_of_many_dims:
             yield "static constexpr bool kRowsOfManyDims = true;"
         of_results = [1 << place for place, one in enumerate(outputs[Role.COLUMN]) if self._sums_results(one)]
         if of_results:

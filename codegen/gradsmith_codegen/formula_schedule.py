@@ -2,7 +2,8 @@
 (runtime/patterns/rows.h), else `map`, to which inputs are spread along the dims that they lack.
 
 Of the dims of a call's largest tensor those that are reduced make a row. Each input then has an element for
-each of a row's (and so for each column), for each row, or for each element of each row.
+each of a row's (and so for each column), for each row, or for each element of each row. A row of all dims of
+which nothing is reduced is flat: a map that has something once for all elements beside it, such as a flag.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Schedule:
     lead: Tensor  # has all dims
     whole: tuple[str, ...]  # the symbols of its dims, in order
     over: frozenset[str]  # what rows are made of; empty where the pattern is `map`
+    spreads: bool = False  # inputs that have some of a row's dims alone are spread along the others
     inputs: dict[Role, list[Tensor]] = field(default_factory=dict)
     outputs: dict[Role, list[Tensor]] = field(default_factory=dict)
     reductions: list[Reduction] = field(default_factory=list)
@@ -68,6 +70,12 @@ class Schedule:
     @property
     def is_map(self) -> bool:
         return not self.over
+
+    @property
+    def is_flat(self) -> bool:
+        """There is one row, and elements are made of those at their place and of what there is once."""
+        others = [role for role in (Role.COLUMN, Role.TABLE) if self.inputs[role] or self.outputs[role]]
+        return self.over == frozenset(self.whole) and not self.is_map and not self.reductions and not others
 
     @property
     def has_rows_of_many_dims(self) -> bool:
@@ -93,10 +101,10 @@ def names_dims(op: Op) -> bool:
     return any((isinstance(one, Reduce) and one.dims) or isinstance(one, Index | Lookup) for one in every)
 
 
-def schedule(op: Op, over: frozenset[str] | None = None) -> Schedule:
+def schedule(op: Op, over: frozenset[str] | None = None, *, spreads: bool = False) -> Schedule:
     """That whose rows are made of the dims `over` where nothing is reduced: else such formulas are a map.
     Raises Misfit."""
-    return _Scheduler(op).schedule(over or frozenset())
+    return _Scheduler(op).schedule(over or frozenset(), spreads)
 
 
 class _Scheduler:
@@ -109,13 +117,13 @@ class _Scheduler:
         self._read = {node.name for node in nodes if node.operation == INPUT}
         self._places = [node for node in sorted(self._live) if self._place_of(node)]
 
-    def schedule(self, otherwise: frozenset[str]) -> Schedule:
+    def schedule(self, otherwise: frozenset[str], spreads: bool) -> Schedule:
         for tensor in (*self._op.inputs, *self._op.outputs):
             self._check_tensor(tensor)
         lead = self._lead()
         whole = tuple([dim.symbol for dim in lead.shape if dim.symbol])
         over = self._over(frozenset(whole)) or otherwise
-        found = Schedule(self._graph, lead, whole, over)
+        found = Schedule(self._graph, lead, whole, over, spreads)
         found.inputs = _by_role([(one, self._role(one, found)) for one in self._op.read_inputs])
         found.outputs = _by_role([(one, self._output_role(one, found)) for one in self._op.outputs])
         found.reductions = self._reductions(found)
@@ -176,7 +184,8 @@ class _Scheduler:
                 raise of_entry(message, tensor.span)
             return Role.TABLE
         is_whole = dims == frozenset(found.whole)
-        if found.is_map or is_whole or (dims & found.over and dims - found.over):
+        is_spread = found.spreads and bool(dims)
+        if found.is_map or is_whole or is_spread or (dims & found.over and dims - found.over):
             role = Role.ELEMENT
         else:
             role = Role.COLUMN if dims else Role.ROW

@@ -104,37 +104,41 @@ GRADSMITH_MAP_KERNELS_OF(
     short,
     gradsmith::cuda::ShortFloat)
 // ops.yaml: InPlaceAccumulatorV2, line 1 of the entry
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     f32,
+    float,
     float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     f16_f32,
     __half,
     float)
-GRADSMITH_ROWS_KERNELS_OF_TWO(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     bf16_f32,
     __nv_bfloat16,
     float)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     f64,
+    double,
     double)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     f16,
+    __half,
     __half)
-GRADSMITH_ROWS_KERNELS_OF(
+GRADSMITH_ROWS_KERNELS_OF_FLAT(
     InPlaceAccumulatorV2,
     gradsmith::generated::InPlaceAccumulatorV2Formula,
     bf16,
+    __nv_bfloat16,
     __nv_bfloat16)
 // ops.yaml: SimplifiedLayerNormalizationGrad, line 1 of the entry
 GRADSMITH_ROWS_KERNELS_OF_COLUMNS(

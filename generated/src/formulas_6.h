@@ -172,6 +172,7 @@ struct InPlaceAccumulatorV2Formula : RowsFunctor {
   static constexpr int kOutputs = 1;
   static constexpr int kRowOutputs = 1;
   static constexpr unsigned kSecondTypes = 0b1001;
+  static constexpr bool kIsFlat = true;
   static constexpr int kPhases = 0;
   static constexpr int kResults = 0;
   GRADSMITH_FUNCTOR static constexpr int PhaseOf(int /*result*/) { return 0; }

@@ -69,6 +69,10 @@ struct RowsFunctor {
   /// Whether rows are mostly made of dims that no one stride serves. Kernels on CUDA then compute
   /// where each vector of a row lies; else they read such rows one element at a time.
   static constexpr bool kRowsOfManyDims = false;
+  /// Whether calls have one row, of all dims, of which nothing is reduced or looked up and which
+  /// has nothing of columns: a map, with what there is once for all elements beside it. Kernels on
+  /// CUDA are then those of patterns/cuda/rows_flat.cuh.
+  static constexpr bool kIsFlat = false;
 
   GRADSMITH_FUNCTOR static constexpr RowsLookup LookupAt(int /*lookup*/) { return {}; }
   /// Whether a result is the largest of its terms, and not their sum.

@@ -16,6 +16,7 @@ struct RowsInfo {
   int results = 0;
   int elements_of_column = 0;
   bool rows_of_many_dims = false;
+  bool is_flat = false;
 };
 
 template <typename Functor>
@@ -24,7 +25,8 @@ inline constexpr RowsInfo kRowsInfo = {
     .phases = Functor::kPhases,
     .results = AtLeastOne(Functor::kResults),
     .elements_of_column = kElementsOfColumn<Functor>,
-    .rows_of_many_dims = Functor::kRowsOfManyDims};
+    .rows_of_many_dims = Functor::kRowsOfManyDims,
+    .is_flat = Functor::kIsFlat};
 
 /// RowsKernels are those of a functor: what their names have in common, and how they are launched.
 struct RowsKernels {

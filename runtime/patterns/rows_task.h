@@ -33,6 +33,17 @@ struct RowsTask {
   double scalars[kMaxRowsScalars] = {};
 };
 
+/// DenseRowTask is a RowsTask of one row, whose operands of elements all are dense, in the same
+/// order of their dims: element i of each is at its i-th place. Few bytes to pass: small tensors
+/// wait for little else.
+struct DenseRowTask {
+  std::int64_t length = 0;
+  unsigned accumulate = 0;
+  void* tensors[kMaxRowsTensors] = {};
+  int types[kMaxRowsTensors] = {};
+  double scalars[kMaxRowsScalars] = {};
+};
+
 }  // namespace gradsmith::internal
 
 #endif  // GRADSMITH_PATTERNS_ROWS_TASK_H_

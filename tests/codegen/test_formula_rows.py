@@ -486,6 +486,76 @@ def test_what_reduces_nothing_and_is_no_map_is_a_row_of_all_dims() -> None:
     assert lines(made, "RowOutputs") == ["outputs[0] = !(row.integers[0] != 0) ? A{1} : A{0};"]
 
 
+FLAT = "static constexpr bool kIsFlat = true;"
+
+
+def test_a_row_of_all_dims_of_which_nothing_is_reduced_is_flat() -> None:
+    inputs = ('A: {type: T1, shape: ["*P", "*S"]}', OF_CALL)
+    op = op_of(("Y: where(flag, A, X + A)", "Z: not flag"), (Y, "Z: {type: bool, shape: []}"), inputs, ", T1: float")
+    assert FLAT in functor(op).constants
+    assert kernels(op, op, steps(op).schedule) == [
+        ("GRADSMITH_ROWS_KERNELS_OF_FLAT", "F", ("f16_f32", "__half", "float"))
+    ]
+    op = op_of(("Y: where(flag, X, 0)", "Z: not flag"), (Y, "Z: {type: bool, shape: []}"), (OF_CALL,))
+    assert kernels(op, op, steps(op).schedule) == [("GRADSMITH_ROWS_KERNELS_OF_FLAT", "F", ("f16", "__half", "__half"))]
+
+
+def test_along_a_flat_row_inputs_that_lack_dims_are_spread() -> None:
+    op = op_of(
+        ("Y: where(flag, X * scale + m, X)", "Z: flag"), (Y, "Z: {type: bool, shape: []}"), (SCALE, MEAN, OF_CALL)
+    )
+    schedule = steps(op).schedule
+    assert schedule.over == {"P", "S"}
+    assert [one.name for one in schedule.inputs[Role.ELEMENT]] == ["X", "scale", "m"]
+    made = functor(op)
+    assert FLAT in made.constants
+    assert not any("kRowsOfManyDims" in one for one in made.constants)
+    assert lines(made, "Map") == ["out[0] = row.integers[0] != 0 ? in[0] * in[1] + in[2] : in[0];"]
+
+
+def test_the_page_s_example_of_a_flat_row_is_one(repository: Path) -> None:
+    page = (repository / "docs/schema.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^  - name: Accumulate\n.*?(?=^```)", page, re.DOTALL | re.MULTILINE)
+    example = re.sub(r"(: \{type: [^}]*)\}", r"\1, doc: a tensor}", example)
+    rest = """    doc: Adds to what there is.
+    backends: [cpu]
+    dims: {D: {length: [0, 7], doc: further dims}}
+    rows: {float_half: {T: float, T1: MLFloat16}}
+    cases: [{name: plain, X: [2, 3]}]
+"""
+    head = "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n"
+    schema, diagnostics = load(head + example + rest)
+    assert diagnostics == []
+    assert schema
+    assert FLAT in functor(schema.ops[0]).constants
+
+
+def test_rows_that_are_several_or_reduced_are_not_flat() -> None:
+    of_row = 'Z: {type: bool, shape: ["*P"]}'
+    of_call = "Z: {type: bool, shape: []}"
+    for formulas, outputs, inputs in (
+        (("Y: X + m", "Z: m > 0"), (Y, of_row), (MEAN,)),
+        (("most: max(X, P, S)", "Y: X - most", "Z: most > 0"), (Y, of_call), ()),
+    ):
+        op = op_of(formulas, outputs, inputs)
+        assert FLAT not in functor(op).constants
+        assert [one for one, _, _ in kernels(op, op, steps(op).schedule)] == ["GRADSMITH_ROWS_KERNELS_OF"]
+
+
+def test_what_there_is_once_is_not_made_of_elements() -> None:
+    of_call = "Z: {type: bool, shape: []}"
+    assert problems(("Y: X + scale", "Z: scale > 0"), (Y, of_call), (SCALE,)) == [
+        "G810 the formulas fit no pattern: 'Z' is bool, and such an output is of a row"
+    ]
+    assert problems(("Y: X + scale", "V: scale"), (Y, "V: {type: T, shape: []}"), (SCALE,)) == [
+        "G810 'V' of [] lacks 'S', which its formula has; reduce over it: 'sum(..., S)'"
+    ]
+    # Beside an output that has some of the dims, nothing is flat.
+    assert problems(("Y: X + scale + m", "Z: m > 0"), (Y, 'Z: {type: bool, shape: ["*P"]}'), (SCALE, MEAN)) == [
+        "G810 the formulas fit no pattern: 'Z' is bool, and such an output is of a row"
+    ]
+
+
 def test_a_truth_value_is_of_a_row() -> None:
     formulas = ("most: max(X, S)", "Y: X == most", "Z: most > 0")
     assert problems(formulas, ("Y: {type: bool, like: X}", 'Z: {type: bool, shape: ["*P"]}')) == [

@@ -87,6 +87,9 @@ int NoteInexactOutputs(const Subject& subject, Problem& problem) {
   constexpr double kPart = 1. / 8;
   int noted = 0;
   for (const TensorSpec& spec : subject.op().outputs) {
+    if (!IsFloating(subject.TypeOf(spec))) {
+      continue;  // a truth value or an integer is exact, also where it is zero
+    }
     const reference::Expected& output = problem.expected.find(spec.name)->second;
     const bool exact = IsExact(subject, spec, output);
     if (!problem.inexact.contains(spec.name) && !(exact && IsTelling(output, kPart))) {

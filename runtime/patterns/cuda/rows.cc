@@ -11,6 +11,7 @@
 #include "cuda/kernel_images.h"
 #include "cuda/kernel_table.h"
 #include "cuda/module.h"
+#include "patterns/cuda/rows_flat.h"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_shape.h"
 
@@ -133,6 +134,9 @@ Result<std::unique_ptr<internal::Plan>> MakeRowsPlan(
   }
   const internal::RowsTypes types = internal::TypesOf(tensors, info.counts);
   const internal::RowsTask rows = internal::RowsTaskOf(tensors, info.counts, axes, {});
+  if (info.is_flat) {
+    return MakeFlatRowPlan(target, image, kernels, tensors, rows);
+  }
   const RowsAccess access = AccessOf(target, rows, tensors, info);
   const int bytes = static_cast<int>(std::max(SizeOf(types.first), SizeOf(types.second)));
   const RowsShape shape = ShapeOf(target, rows, access, info, bytes);

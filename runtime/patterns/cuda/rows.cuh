@@ -2,6 +2,7 @@
 #define GRADSMITH_PATTERNS_CUDA_ROWS_CUH_
 
 #include "patterns/cuda/rows_by_columns.cuh"
+#include "patterns/cuda/rows_flat.cuh"
 #include "patterns/cuda/rows_kernel.cuh"
 #include "patterns/cuda/rows_launch.h"
 #include "patterns/cuda/rows_operands.cuh"
@@ -73,6 +74,22 @@
 #define GRADSMITH_ROWS_KERNELS_OF_COLUMNS(name, Functor, suffix, T, U) \
   GRADSMITH_ROWS_KERNELS_ALONG(name, Functor, suffix, T, U)            \
   GRADSMITH_ROWS_KERNELS_BY_COLUMNS(name, Functor, suffix, T, U)
+
+#define GRADSMITH_ROWS_KERNEL_FLAT(form, kVector, Task, name, Functor, suffix, T, U)               \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMostFlatThreads)                  \
+      gradsmith_rows_flat_##form##_##name##_##suffix(                                              \
+          const __grid_constant__ gradsmith::internal::Task task) {                                \
+    gradsmith::cuda::FlatRowKernel<Functor, T, U, kVector, gradsmith::internal::Task>(task).Run(); \
+  }
+
+/// Defines the kernels of an operator whose rows are flat (RowsFunctor::kIsFlat), for a pair of
+/// types, which may be one.
+#define GRADSMITH_ROWS_KERNELS_OF_FLAT(name, Functor, suffix, T, U)                             \
+  GRADSMITH_ROWS_KERNEL_FLAT(                                                                   \
+      dense, (gradsmith::cuda::kVectorOfBoth<T, U>), DenseRowTask, name, Functor, suffix, T, U) \
+  GRADSMITH_ROWS_KERNEL_FLAT(                                                                   \
+      vectors, (gradsmith::cuda::kVectorOfBoth<T, U>), RowsTask, name, Functor, suffix, T, U)   \
+  GRADSMITH_ROWS_KERNEL_FLAT(elements, 1, RowsTask, name, Functor, suffix, T, U)
 
 /// Defines them for all floating types and for the pairs of them that differ.
 #define GRADSMITH_ROWS_KERNELS_WITH_COLUMNS(name, Functor)                             \

@@ -131,6 +131,7 @@ class RowsKernel {
   static constexpr int kApart = kIsDense ? 1 : kElementInputs + Functor::kOutputs;
   static_assert(!(kIsAcross || kIsRagged) || Functor::kColumnInputs + Functor::kColumnSums == 0);
   static_assert(!kIsRagged || kIsDense);
+  static_assert(!Functor::kIsFlat, "flat rows have kernels of their own (rows_flat.cuh)");
 
   using Word = typename Operands::Word;
   using Words = Word[Functor::kInputs];

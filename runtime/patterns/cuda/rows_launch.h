@@ -12,6 +12,8 @@ namespace gradsmith::cuda {
 
 inline constexpr int kMostRowsThreads = 1024;
 inline constexpr int kFewerRowsThreads = 512;
+/// Threads of a block of a flat row, at most.
+inline constexpr int kMostFlatThreads = 256;
 /// Bytes of shared memory that kernels have besides what launches ask for, at most.
 inline constexpr int kRowsStaticBytes = 17 << 10;
 

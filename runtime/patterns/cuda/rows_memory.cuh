@@ -115,9 +115,9 @@ __device__ __forceinline__ void StoreAs(void* data, std::int64_t offset, A value
   *to = Convert<E>(adds ? value + Convert<A>(*to) : value);
 }
 
-template <typename A>
+template <typename Task, typename A>
 __device__ __forceinline__ void
-StoreOfAnyType(const RowsTask& task, int tensor, std::int64_t offset, A value) {
+StoreOfAnyType(const Task& task, int tensor, std::int64_t offset, A value) {
   void* const data = task.tensors[tensor];
   const bool adds = (task.accumulate >> tensor & 1U) != 0;
   if (task.types[tensor] == kTypeOfTruthValues) {

@@ -29,6 +29,8 @@ struct RowsPolicy {
   /// Such rows, of which something is found before outputs are made, are read twice in parts. Those
   /// whose sums take no more bytes for each sum of a column are left to the kernels along memory.
   std::int64_t most_bytes_along = std::int64_t{64} << 10U;
+  /// Threads of a block of a flat row, of whole warps, at most kMostFlatThreads.
+  int threads_of_flat_row = 256;
   /// A team's threads, at least, where the row has as many vectors or single elements.
   int least_members = 4;
   int least_members_of_elements = 16;

@@ -118,6 +118,8 @@ TEST(PolicyTables, BlocksOfRowsFitTheirKernels) {
   for (const RowsPolicy& policy : kRowsPolicies) {
     EXPECT_TRUE(AreWarps(policy.threads));
     EXPECT_LE(policy.threads, kFewerRowsThreads);
+    EXPECT_TRUE(AreWarps(policy.threads_of_flat_row));
+    EXPECT_LE(policy.threads_of_flat_row, kMostFlatThreads);
     EXPECT_TRUE(AreWarps(policy.threads_of_few_rows));
     EXPECT_LE(policy.threads_of_few_rows, kFewerRowsThreads);
     EXPECT_TRUE(policy.threads_by_columns == 0 || AreWarps(policy.threads_by_columns));
