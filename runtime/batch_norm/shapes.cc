@@ -25,10 +25,10 @@ Status CheckRank(const Dims& X) {
 
 Status CheckArguments(std::string_view types, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
-    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
-      const bool is_like_x = argument.expected_dims.size() > 1;
+    if (internal::HasWrongDims(argument)) {
+      const bool is_like_x = argument.expected_dims->size() > 1;
       return internal::WrongDims(
-          argument.name, *argument.dims, argument.expected_dims,
+          argument.name, *argument.dims, *argument.expected_dims,
           is_like_x ? ", as X" : ", X's channels");
     }
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "conv/axes.h"
 #include "conv/task.h"
@@ -50,9 +51,9 @@ struct Signature {
 
 Status CheckArguments(const Signature& signature, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
-    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
+    if (internal::HasWrongDims(argument)) {
       return internal::WrongDims(
-          argument.name, *argument.dims, argument.expected_dims,
+          argument.name, *argument.dims, *argument.expected_dims,
           ": the kernel takes " + std::string(signature.shapes));
     }
   }
@@ -84,54 +85,59 @@ ExpectedDims ExpectedOfTransposed(const Problem& problem) {
       .B = {problem.x_channels}};
 }
 
-/// The problem that X and W make, if all arguments fit it.
-Result<Problem> Checked(
-    Result<Problem> problem,
-    ExpectedDims (*expected_of)(const Problem&),
+Status CheckArguments(
     const Signature& signature,
+    const ExpectedDims& expected,
+    DataType type,
     const Conv::Inputs& inputs,
     const Conv::Outputs& outputs) {
-  if (!problem.ok()) {
-    return problem;
-  }
-  const ExpectedDims expected = expected_of(*problem);
   const Argument arguments[] = {
-      MakeArgument("X", inputs.X, expected.X, problem->type),
-      MakeArgument("W", inputs.W, expected.W, problem->type),
-      MakeArgument("B", inputs.B, expected.B, problem->type),
-      MakeArgument("Y", outputs.Y, expected.Y, problem->type)};
-  if (Status status = CheckArguments(signature, arguments); !status.ok()) {
-    return status;
-  }
-  return problem;
+      MakeArgument("X", inputs.X, expected.X, type), MakeArgument("W", inputs.W, expected.W, type),
+      MakeArgument("B", inputs.B, expected.B, type),
+      MakeArgument("Y", outputs.Y, expected.Y, type)};
+  return CheckArguments(signature, arguments);
 }
 
-Result<Problem> Checked(
-    Result<Problem> problem,
-    ExpectedDims (*expected_of)(const Problem&),
+Status CheckArguments(
     const Signature& signature,
+    const ExpectedDims& expected,
+    DataType type,
     const ConvGrad::Inputs& inputs,
     const ConvGrad::Outputs& outputs) {
-  if (!problem.ok()) {
-    return problem;
+  const Argument arguments[] = {MakeArgument("dY", inputs.dY, expected.Y, type),
+                                MakeArgument("X", inputs.X, expected.X, type),
+                                MakeArgument("W", inputs.W, expected.W, type),
+                                MakeArgument("dX", outputs.dX, expected.X, type),
+                                MakeArgument("dW", outputs.dW, expected.W, type),
+                                MakeArgument("dB", outputs.dB, expected.B, type)};
+  return CheckArguments(signature, arguments);
+}
+
+/// Puts the error of arguments that do not fit it in the place of the problem that X and W make.
+template <typename Kernel, typename Inputs, typename Outputs>
+void CheckArgumentsOf(
+    ExpectedDims (*expected_of)(const Problem&),
+    const Inputs& inputs,
+    const Outputs& outputs,
+    Result<Problem>* problem) {
+  if (!problem->ok()) {
+    return;
   }
-  const ExpectedDims expected = expected_of(*problem);
-  const Argument arguments[] = {
-      MakeArgument("dY", inputs.dY, expected.Y, problem->type),
-      MakeArgument("X", inputs.X, expected.X, problem->type),
-      MakeArgument("W", inputs.W, expected.W, problem->type),
-      MakeArgument("dX", outputs.dX, expected.X, problem->type),
-      MakeArgument("dW", outputs.dW, expected.W, problem->type),
-      MakeArgument("dB", outputs.dB, expected.B, problem->type)};
-  if (Status status = CheckArguments(signature, arguments); !status.ok()) {
-    return status;
+  const Signature signature = {Kernel::kShapes, Kernel::kTypes};
+  const Problem& made = **problem;
+  if (Status status = CheckArguments(signature, expected_of(made), made.type, inputs, outputs);
+      !status.ok()) {
+    *problem = std::move(status);
   }
-  return problem;
 }
 
 template <typename Given>
-Result<Problem>
-MakeProblem(const Given& attributes, const ConstTensorRef& X, const ConstTensorRef& W) {
+Result<Problem> MakeProblem(
+    const Given& attributes,
+    const ConstTensorRef& X,
+    const ConstTensorRef& W,
+    std::int64_t x_channels,
+    std::int64_t y_channels) {
   const Result<Axes> axes = ResolveAxes(attributes, SpatialDims(X.dims), SpatialDims(W.dims));
   if (!axes.ok()) {
     return axes.status();
@@ -139,6 +145,8 @@ MakeProblem(const Given& attributes, const ConstTensorRef& X, const ConstTensorR
   Problem problem;
   problem.type = X.type;
   problem.batch = X.dims[0];
+  problem.x_channels = x_channels;
+  problem.y_channels = y_channels;
   problem.group = attributes.group;
   problem.spatial_rank = X.rank() - 2;
   problem.axes = *axes;
@@ -160,12 +168,7 @@ ConvolutionProblem(const Attributes& attributes, const ConstTensorRef& X, const 
       !status.ok()) {
     return status;
   }
-  Result<Problem> problem = MakeProblem(attributes, X, W);
-  if (problem.ok()) {
-    problem->x_channels = X.dims[1];
-    problem->y_channels = W.dims[0];
-  }
-  return problem;
+  return MakeProblem(attributes, X, W, X.dims[1], W.dims[0]);
 }
 
 Result<Problem> TransposedProblem(
@@ -185,48 +188,43 @@ Result<Problem> TransposedProblem(
         "W's dim 1, " + std::to_string(W.dims[1]) + ", times group " +
         std::to_string(attributes.group) + "; expected at most 2^62 output channels");
   }
-  Result<Problem> problem = MakeProblem(attributes, X, W);
-  if (problem.ok()) {
-    problem->x_channels = static_cast<std::int64_t>(output_channels);
-    problem->y_channels = X.dims[1];
-  }
-  return problem;
+  return MakeProblem(attributes, X, W, static_cast<std::int64_t>(output_channels), X.dims[1]);
 }
 
 Result<Problem> ConvolutionProblem(
     const Attributes& attributes,
     const Conv::Inputs& inputs,
     const Conv::Outputs& outputs) {
-  return Checked(
-      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution,
-      {Conv::kShapes, Conv::kTypes}, inputs, outputs);
+  Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
+  CheckArgumentsOf<Conv>(ExpectedOfConvolution, inputs, outputs, &problem);
+  return problem;
 }
 
 Result<Problem> ConvolutionProblem(
     const Attributes& attributes,
     const ConvGrad::Inputs& inputs,
     const ConvGrad::Outputs& outputs) {
-  return Checked(
-      ConvolutionProblem(attributes, *inputs.X, *inputs.W), ExpectedOfConvolution,
-      {ConvGrad::kShapes, ConvGrad::kTypes}, inputs, outputs);
+  Result<Problem> problem = ConvolutionProblem(attributes, *inputs.X, *inputs.W);
+  CheckArgumentsOf<ConvGrad>(ExpectedOfConvolution, inputs, outputs, &problem);
+  return problem;
 }
 
 Result<Problem> TransposedProblem(
     const TransposedAttributes& attributes,
     const ConvTranspose::Inputs& inputs,
     const ConvTranspose::Outputs& outputs) {
-  return Checked(
-      TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
-      {ConvTranspose::kShapes, ConvTranspose::kTypes}, inputs, outputs);
+  Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
+  CheckArgumentsOf<ConvTranspose>(ExpectedOfTransposed, inputs, outputs, &problem);
+  return problem;
 }
 
 Result<Problem> TransposedProblem(
     const TransposedAttributes& attributes,
     const ConvTransposeGrad::Inputs& inputs,
     const ConvTransposeGrad::Outputs& outputs) {
-  return Checked(
-      TransposedProblem(attributes, *inputs.X, *inputs.W), ExpectedOfTransposed,
-      {ConvTransposeGrad::kShapes, ConvTransposeGrad::kTypes}, inputs, outputs);
+  Result<Problem> problem = TransposedProblem(attributes, *inputs.X, *inputs.W);
+  CheckArgumentsOf<ConvTransposeGrad>(ExpectedOfTransposed, inputs, outputs, &problem);
+  return problem;
 }
 
 Problem WithStrides(Problem problem, const Strides& x, const Strides& w, const Strides& y) {

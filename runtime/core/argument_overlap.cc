@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/inline_vector.h"
+#include "core/overlap.h"
 #include "core/tensor_memory.h"
 
 namespace gradsmith::internal {
@@ -15,29 +17,57 @@ bool SameMemory(const ConstTensorRef& a, const ConstTensorRef& b) {
   return a.data == b.data && a.type == b.type && a.dims == b.dims && a.strides == b.strides;
 }
 
+/// The most inputs or outputs of an op whose pairs are all compared.
+constexpr int kFew = 32;
+
+/// The memory of inputs or outputs, in their order.
+using Ranges = InlineVector<ByteRange, kFew>;
+
+/// CheckOverlapsOf checks an output beside the inputs and the outputs before it. Nearly always the
+/// ranges of bytes tell that two share nothing.
 Status CheckOverlapsOf(
     const OpSchema& op,
-    std::size_t i,
+    const ConstTensorRef& output,
+    std::span<const ConstTensorRef> inputs,
+    const Ranges& in_inputs,
+    std::span<const TensorRef> outputs,
+    const Ranges& in_outputs) {
+  const int i = in_outputs.size() - 1;
+  const TensorSpec& spec = op.outputs[static_cast<std::size_t>(i)];
+  Status status = CheckNotShared(spec.name, output);
+  for (int j = 0; status.ok() && j < in_inputs.size(); ++j) {
+    const ConstTensorRef& input = inputs[static_cast<std::size_t>(j)];
+    if (in_inputs[j].Meets(in_outputs[i]) &&
+        !(spec.in_place_of == j && SameMemory(output, input))) {
+      status = CheckDisjoint(spec.name, output, {"input", op.inputs[j].name}, input);
+    }
+  }
+  for (int j = 0; status.ok() && j < i; ++j) {
+    if (in_outputs[j].Meets(in_outputs[i])) {
+      status = CheckDisjoint(spec.name, output, {"output", op.outputs[j].name}, outputs[j]);
+    }
+  }
+  return status;
+}
+
+/// CheckFewOverlaps is CheckOverlaps for kFew inputs and outputs each, or less.
+Status CheckFewOverlaps(
+    const OpSchema& op,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  const TensorSpec& spec = op.outputs[i];
-  const ConstTensorRef output = outputs[i];
-  if (Status status = CheckNotShared(spec.name, output); !status.ok()) {
-    return status;
+  Ranges in_inputs;
+  for (const ConstTensorRef& input : inputs) {
+    in_inputs.push_back(BytesOf(input));
   }
-  for (std::size_t j = 0; j < inputs.size(); ++j) {
-    const bool in_place = spec.in_place_of == static_cast<int>(j) && SameMemory(output, inputs[j]);
-    if (in_place) {
+  Ranges in_outputs;
+  for (const TensorRef& given : outputs) {
+    if (!given.present) {
+      in_outputs.push_back({});
       continue;
     }
-    if (Status status = CheckDisjoint(spec.name, output, {"input", op.inputs[j].name}, inputs[j]);
-        !status.ok()) {
-      return status;
-    }
-  }
-  for (std::size_t j = 0; j < i; ++j) {
-    if (Status status =
-            CheckDisjoint(spec.name, output, {"output", op.outputs[j].name}, outputs[j]);
+    const ConstTensorRef output = given;
+    in_outputs.push_back(BytesOf(output));
+    if (Status status = CheckOverlapsOf(op, output, inputs, in_inputs, outputs, in_outputs);
         !status.ok()) {
       return status;
     }
@@ -47,8 +77,7 @@ Status CheckOverlapsOf(
 
 /// Reach is the bytes that an argument reaches over.
 struct Reach {
-  std::uintptr_t begin;
-  std::uintptr_t end;
+  ByteRange range;
   const TensorSpec* spec;
   const ConstTensorRef* tensor;
   int input;  ///< its index where it is an input, -1 where it is an output
@@ -62,11 +91,9 @@ void AddReaches(
     std::vector<Reach>& reaches) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const ConstTensorRef& tensor = arguments[i];
-    const std::size_t bytes = tensor.present && tensor.data != nullptr ? SpanBytes(tensor) : 0;
-    if (bytes > 0) {
-      const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
-      reaches.push_back(
-          {begin, begin + bytes, &specs[i], &tensor, are_inputs ? static_cast<int>(i) : -1});
+    const ByteRange range = BytesOf(tensor);
+    if (range.end > 0) {
+      reaches.push_back({range, &specs[i], &tensor, are_inputs ? static_cast<int>(i) : -1});
     }
   }
 }
@@ -96,7 +123,7 @@ Status CheckManyOverlaps(
   AddReaches(op.inputs, inputs, true, reaches);
   AddReaches(op.outputs, std::span<const ConstTensorRef>(written), false, reaches);
   std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
-    return a.begin < b.begin;
+    return a.range.begin < b.range.begin;
   });
   for (std::size_t i = 0; i < written.size(); ++i) {
     if (Status status = CheckNotShared(op.outputs[i].name, written[i]); !status.ok()) {
@@ -104,7 +131,8 @@ Status CheckManyOverlaps(
     }
   }
   for (std::size_t i = 0; i < reaches.size(); ++i) {
-    for (std::size_t j = i + 1; j < reaches.size() && reaches[j].begin < reaches[i].end; ++j) {
+    for (std::size_t j = i + 1; j < reaches.size() && reaches[j].range.begin < reaches[i].range.end;
+         ++j) {
       if (Status status = CheckPair(reaches[i], reaches[j]); !status.ok()) {
         return status;
       }
@@ -119,15 +147,8 @@ Status CheckOverlaps(
     const OpSchema& op,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  if (op.list_length > 0) {
-    return CheckManyOverlaps(op, inputs, outputs);
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (Status status = CheckOverlapsOf(op, i, inputs, outputs); !status.ok()) {
-      return status;
-    }
-  }
-  return {};
+  const bool are_few = op.list_length == 0 && std::max(inputs.size(), outputs.size()) <= kFew;
+  return are_few ? CheckFewOverlaps(op, inputs, outputs) : CheckManyOverlaps(op, inputs, outputs);
 }
 
 }  // namespace gradsmith::internal

@@ -34,12 +34,13 @@ inline TensorRef OperandOrAbsent(const TensorRef* tensor) {
   return tensor == nullptr || !tensor->present ? TensorRef() : *tensor;
 }
 
-/// Argument is an op's argument, and the dims and the element type that it must have.
+/// Argument is an op's argument, and the dims and the element type that it must have. It holds
+/// none of the dims.
 struct Argument {
   std::string_view name;
   const Dims* dims = nullptr;  ///< null where it is absent
   DataType type = DataType::kFloat;
-  Dims expected_dims = {};
+  const Dims* expected_dims = nullptr;
   DataType expected_type = DataType::kFloat;
 };
 
@@ -55,8 +56,16 @@ Argument MakeArgument(
       .name = name,
       .dims = dims,
       .type = dims == nullptr ? expected_type : tensor->type,
-      .expected_dims = expected_dims,
+      .expected_dims = &expected_dims,
       .expected_type = expected_type};
+}
+/// The dims must outlive what is made.
+template <typename Ref>
+Argument MakeArgument(std::string_view, const Ref*, Dims&&, DataType) = delete;
+
+/// HasWrongDims returns whether an argument is there and has other dims than expected.
+inline bool HasWrongDims(const Argument& argument) {
+  return argument.dims != nullptr && !(*argument.dims == *argument.expected_dims);
 }
 
 /// WrongDims is the error of an argument with other dims than expected; `why` ends its sentence.

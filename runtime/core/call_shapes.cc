@@ -12,9 +12,13 @@ namespace gradsmith::internal {
 namespace {
 
 /// BindHeld binds the dims that an input holds.
-Status BindHeld(ShapeSymbols& symbols, const TensorSpec& spec, const ConstTensorRef& tensor) {
+Status BindHeld(
+    ShapeSymbols& symbols,
+    const TensorSpec& spec,
+    const ConstTensorRef& tensor,
+    const ShapeSymbols::Ranks& ranks) {
   const Result<Dims> held = HeldShape(spec, tensor);
-  return held.ok() ? symbols.Bind(spec, *held) : held.status();
+  return held.ok() ? symbols.Bind(spec, *held, ranks) : held.status();
 }
 
 /// BindShapes binds the shapes of what is present, again and again while a shape of several lists
@@ -32,19 +36,20 @@ Status BindShapes(
       if (!arguments[i].present) {
         continue;
       }
-      if (!symbols.CanBind(specs[i])) {
+      const ShapeSymbols::Ranks ranks = symbols.RanksOf(specs[i]);
+      if (!ranks.can_bind) {
         ++waiting;
         continue;
       }
-      Status status = specs[i].shape_of.empty() ? symbols.Bind(specs[i], arguments[i].dims)
-                                                : BindHeld(symbols, specs[i], arguments[i]);
+      Status status = specs[i].shape_of.empty() ? symbols.Bind(specs[i], arguments[i].dims, ranks)
+                                                : BindHeld(symbols, specs[i], arguments[i], ranks);
       if (!status.ok()) {
         return status;
       }
     }
   }
   for (std::size_t i = 0; waiting > 0 && i < arguments.size(); ++i) {
-    if (arguments[i].present && !symbols.CanBind(specs[i])) {
+    if (arguments[i].present && !symbols.RanksOf(specs[i]).can_bind) {
       return InvalidArgument(
           std::string(specs[i].name) + " has shape " + ToString(arguments[i].dims) +
           ", and nothing that is given tells how many dims each list of it has; expected " +

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace gradsmith::internal {
 
@@ -39,14 +40,17 @@ class InlineVector {  // NOLINT(*-pro-type-member-init): only size_ values are m
   ~InlineVector() = default;
 
   /// The vector has room for the value.
-  void push_back(const T& value) {
+  void push_back(const T& value) { emplace_back(value); }
+  /// Makes a value of the arguments, in its place.
+  template <typename... Arguments>
+  void emplace_back(Arguments&&... arguments) {
     assert(size_ < kCapacity);
-    std::construct_at(values_.data() + size_++, value);
+    std::construct_at(values_.data() + size_++, std::forward<Arguments>(arguments)...);
   }
   /// Adds default values, or drops the last ones, until there are `size`.
   void resize(int size) {
     while (size_ < size) {
-      push_back(T());
+      emplace_back();
     }
     size_ = size;
   }

@@ -101,18 +101,10 @@ bool IsNested(const ConstTensorRef& tensor) {
   return true;
 }
 
-struct ByteRange {
-  std::uintptr_t begin;
-  std::uintptr_t end;
-};
-
-ByteRange BytesOf(const ConstTensorRef& tensor) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
-  return {begin, begin + static_cast<std::uintptr_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type)};
-}
-
+/// Of dims that have been checked to be neither negative nor too many elements.
 bool HasElements(const ConstTensorRef& tensor) {
-  return tensor.present && NumElements(tensor.dims) > 0;
+  return tensor.present &&
+         std::find(tensor.dims.begin(), tensor.dims.end(), 0) == tensor.dims.end();
 }
 
 }  // namespace
@@ -130,13 +122,18 @@ std::int64_t LastOffset(const ConstTensorRef& tensor) {
   return last;
 }
 
-bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b) {
-  if (!HasElements(a) || !HasElements(b)) {
-    return false;
+ByteRange BytesOf(const ConstTensorRef& tensor) {
+  if (tensor.data == nullptr || !HasElements(tensor)) {
+    return {};
   }
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data);
+  return {begin, begin + static_cast<std::uintptr_t>(LastOffset(tensor) + 1) * SizeOf(tensor.type)};
+}
+
+bool Overlap(const ConstTensorRef& a, const ConstTensorRef& b) {
   const ByteRange in_a = BytesOf(a);
   const ByteRange in_b = BytesOf(b);
-  if (in_a.begin >= in_b.end || in_b.begin >= in_a.end) {
+  if (!in_a.Meets(in_b)) {
     return false;
   }
   const auto size_a = static_cast<std::int64_t>(SizeOf(a.type));

@@ -16,10 +16,11 @@ namespace gradsmith::internal {
 
 struct ShapeSymbols::Many {
   explicit Many(std::size_t size)
-      : values(size), bound(std::make_unique<bool[]>(size)), origins(size) {}
+      : values(size), bound(std::make_unique<bool[]>(size)), origins(size), lengths(size) {}
   std::vector<Dims> values;
   std::unique_ptr<bool[]> bound;
   std::vector<std::string_view> origins;
+  std::vector<std::int8_t> lengths;
 };
 
 ShapeSymbols::ShapeSymbols(const OpSchema& op, const void* attributes)
@@ -30,27 +31,21 @@ ShapeSymbols::ShapeSymbols(const OpSchema& op, const void* attributes)
     values_ = many_->values;
     bound_ = {many_->bound.get(), size};
     origin_ = many_->origins;
+    lengths_ = many_->lengths;
   }
 }
 
 ShapeSymbols::~ShapeSymbols() = default;
 
-Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
-  const RankRange ranks = Ranks(tensor);
-  if (dims.too_long() || dims.size() < ranks.minimum || dims.size() > ranks.maximum) {
+Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims, const Ranks& ranks) {
+  const auto [least, most] = ranks.range;
+  if (dims.too_long() || dims.size() < least || dims.size() > most) {
     return InvalidArgument(
         ShapeText(tensor, dims) + ", rank " +
         (dims.too_long() ? "over 8" : std::to_string(dims.size())) + "; expected rank " +
-        RangeText(ranks.minimum, ranks.maximum) + ": " + std::string(tensor.shape_text) +
-        RankConditions(tensor));
+        RangeText(least, most) + ": " + std::string(tensor.shape_text) + RankConditions(tensor));
   }
-  int rest = dims.size();  // the dims of the one list whose length is not known
-  for (const DimSpec& spec : tensor.shape) {
-    if (!IsThere(spec)) {
-      continue;
-    }
-    rest -= IsList(spec) ? std::max(0, KnownListLength(spec.symbol)) : 1;
-  }
+  const int spare = dims.size() - least;  // dims of the one list whose length is not known
   int axis = 0;
   for (const DimSpec& spec : tensor.shape) {
     if (!IsThere(spec)) {
@@ -58,8 +53,8 @@ Status ShapeSymbols::Bind(const TensorSpec& tensor, const Dims& dims) {
     }
     Status status;
     if (IsList(spec)) {
-      const int known = KnownListLength(spec.symbol);
-      const int length = known < 0 ? rest : known;
+      const RankRange lengths = ListLengths(spec.symbol);
+      const int length = lengths.minimum + (lengths.minimum < lengths.maximum ? spare : 0);
       status = BindList(tensor, dims, axis, length, spec.symbol);
       axis += length;
     } else if (spec.kind == DimSpec::Kind::kQuotient) {
@@ -82,19 +77,16 @@ Status ShapeSymbols::BindList(
     int first,
     int length,
     int symbol) {
-  Dims value;
-  for (int i = 0; i < length; ++i) {
-    value.push_back(dims[first + i]);
-  }
   if (!bound_[symbol]) {
-    Set(symbol, value, tensor.name);
+    Set(symbol, Dims(std::span(dims.begin() + first, static_cast<std::size_t>(length))),
+        tensor.name);
     return {};
   }
+  const Dims& bound = values_[symbol];
   for (int i = 0; i < length; ++i) {
-    if (value[i] != values_[symbol][i]) {
+    if (dims[first + i] != bound[i]) {
       return Mismatch(
-          tensor, dims, first + i,
-          std::to_string(values_[symbol][i]) + " (" + Describe(symbol) + ")");
+          tensor, dims, first + i, std::to_string(bound[i]) + " (" + Describe(symbol) + ")");
     }
   }
   return {};
@@ -217,6 +209,10 @@ void ShapeSymbols::Set(int symbol, const Dims& value, std::string_view origin) {
   values_[symbol] = value;
   bound_[symbol] = true;
   origin_[symbol] = origin;
+  if (std::int8_t& length = lengths_[LengthRoot(symbol)];
+      length == 0 && op_.symbols[symbol].is_list) {
+    length = static_cast<std::int8_t>(value.size() + 1);
+  }
 }
 
 std::int64_t ShapeSymbols::Divisor(const DimSpec& spec) const {

@@ -34,15 +34,26 @@ class ShapeSymbols {
   /// outlive this.
   Status SetAxes(std::span<const ConstTensorRef> inputs);
 
-  /// CanBind returns whether what the tensor needs is known: all its lists of dims but one have a
-  /// length that an attribute, the schema or a tensor bound before sets, and so is each N of its
-  /// ceil(N / 32), where N may be a list of dims.
-  [[nodiscard]] bool CanBind(const TensorSpec& tensor) const;
+  /// RankRange is how many dims a tensor or a list may have.
+  struct RankRange {
+    int minimum;
+    int maximum;
+  };
+
+  /// Ranks is how many dims a tensor may have by what is bound.
+  struct Ranks {
+    RankRange range;
+    /// Whether what the tensor needs is known: all its lists of dims but one have a length that an
+    /// attribute, the schema or a tensor bound before sets, and so is each N of its ceil(N / 32),
+    /// where N may be a list of dims.
+    bool can_bind;
+  };
+  [[nodiscard]] Ranks RanksOf(const TensorSpec& tensor) const;
 
   /// Bind matches `dims` with the tensor's declared shape: free symbols take their dims, bound ones
-  /// must agree. The tensor must be one that can be bound. Of one that holds a shape, `dims` are
-  /// what it holds.
-  Status Bind(const TensorSpec& tensor, const Dims& dims);
+  /// must agree. The tensor must be one that can be bound, and `ranks` what RanksOf returns now. Of
+  /// one that holds a shape, `dims` are what it holds.
+  Status Bind(const TensorSpec& tensor, const Dims& dims, const Ranks& ranks);
 
   /// CheckPromises compares list attributes with the list symbols that set their lengths, scalars
   /// with the attributes that they must be multiples of, and lists with those that they broadcast
@@ -63,18 +74,15 @@ class ShapeSymbols {
   [[nodiscard]] Result<Dims> Expand(const TensorSpec& tensor) const;
 
  private:
-  /// RankRange is how many dims a tensor or a list may have.
-  struct RankRange {
-    int minimum;
-    int maximum;
-  };
-
-  /// Ranks returns how many dims the tensor may have by what is bound.
-  [[nodiscard]] RankRange Ranks(const TensorSpec& tensor) const;
   /// IsList returns whether an entry of a shape is a list of dims.
-  [[nodiscard]] bool IsList(const DimSpec& spec) const;
+  [[nodiscard]] bool IsList(const DimSpec& spec) const {
+    return spec.kind == DimSpec::Kind::kSymbol && op_.symbols[spec.symbol].is_list;
+  }
   /// IsThere returns whether an entry of a shape is there with these attributes.
-  [[nodiscard]] bool IsThere(const DimSpec& spec) const;
+  [[nodiscard]] bool IsThere(const DimSpec& spec) const {
+    return spec.condition < 0 || HasConditionOf(spec);
+  }
+  [[nodiscard]] bool HasConditionOf(const DimSpec& spec) const;
   /// LengthsOf returns how many dims the schema allows a list.
   [[nodiscard]] RankRange LengthsOf(int symbol) const;
   /// RankConditions returns the attributes on which the tensor's rank hangs, as " with axis = 1 of
@@ -85,11 +93,10 @@ class ShapeSymbols {
   /// ExpectedListLength returns the length that an axis or a bound symbol of the same root sets, or
   /// -1.
   [[nodiscard]] int ExpectedListLength(int symbol) const;
+  /// ListLengths returns how many dims a list may have by what is bound.
+  [[nodiscard]] RankRange ListLengths(int symbol) const;
   /// BoundAlike returns the symbol where it is bound; otherwise one of the same length that is.
   [[nodiscard]] int BoundAlike(int symbol) const;
-  /// KnownListLength returns the length that is expected, or the only one that the schema allows;
-  /// -1 where there are several.
-  [[nodiscard]] int KnownListLength(int symbol) const;
   Status BindList(const TensorSpec& tensor, const Dims& dims, int first, int length, int symbol);
   Status BindScalar(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
   Status BindQuotient(const TensorSpec& tensor, const Dims& dims, int axis, const DimSpec& spec);
@@ -131,12 +138,15 @@ class ShapeSymbols {
   std::array<Dims, kCapacity> few_values_{};
   std::array<bool, kCapacity> few_bound_{};
   std::array<std::string_view, kCapacity> few_origins_{};
+  std::array<std::int8_t, kCapacity> few_lengths_{};
   /// What stands in the place of these where there are more.
   struct Many;
   std::unique_ptr<Many> many_;
   std::span<Dims> values_ = few_values_;
   std::span<bool> bound_ = few_bound_;
   std::span<std::string_view> origin_ = few_origins_;
+  /// By LengthRoot: one more than the length of the list that was bound first, or 0.
+  std::span<std::int8_t> lengths_ = few_lengths_;
   /// The inputs that attributes are axes of.
   std::span<const ConstTensorRef> inputs_;
   /// Whether lengths of attributes, and multiples and lists that broadcast, are still to be

@@ -54,13 +54,8 @@ std::string ConditionText(const AttributeSpec& spec, const void* attributes) {
 
 }  // namespace
 
-bool ShapeSymbols::IsList(const DimSpec& spec) const {
-  return spec.kind == DimSpec::Kind::kSymbol && op_.symbols[spec.symbol].is_list;
-}
-
-bool ShapeSymbols::IsThere(const DimSpec& spec) const {
-  return spec.condition < 0 ||
-         ConditionValue(op_.attributes[spec.condition], attributes_) == spec.condition_value;
+bool ShapeSymbols::HasConditionOf(const DimSpec& spec) const {
+  return ConditionValue(op_.attributes[spec.condition], attributes_) == spec.condition_value;
 }
 
 int ShapeSymbols::LengthRoot(int symbol) const {
@@ -92,20 +87,6 @@ Status ShapeSymbols::SetAxes(std::span<const ConstTensorRef> inputs) {
   return {};
 }
 
-bool ShapeSymbols::CanBind(const TensorSpec& tensor) const {
-  int unknown = 0;
-  for (const DimSpec& spec : tensor.shape) {
-    if (!IsThere(spec)) {
-      continue;
-    }
-    unknown += IsList(spec) && KnownListLength(spec.symbol) < 0 ? 1 : 0;
-    if (spec.kind == DimSpec::Kind::kCeil && !bound_[spec.symbol]) {
-      return false;
-    }
-  }
-  return unknown <= 1;
-}
-
 int ShapeSymbols::BoundAlike(int symbol) const {
   for (int i = 0; i < static_cast<int>(op_.symbols.size()) && !bound_[symbol]; ++i) {
     if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == LengthRoot(symbol)) {
@@ -115,10 +96,9 @@ int ShapeSymbols::BoundAlike(int symbol) const {
   return symbol;
 }
 
-int ShapeSymbols::KnownListLength(int symbol) const {
+ShapeSymbols::RankRange ShapeSymbols::ListLengths(int symbol) const {
   const int length = ExpectedListLength(symbol);
-  const RankRange allowed = LengthsOf(symbol);
-  return length < 0 && allowed.minimum == allowed.maximum ? allowed.minimum : length;
+  return length < 0 ? LengthsOf(symbol) : RankRange{length, length};
 }
 
 ShapeSymbols::RankRange ShapeSymbols::LengthsOf(int symbol) const {
@@ -136,39 +116,25 @@ int ShapeSymbols::ExpectedListLength(int symbol) const {
     const int rank = inputs_[static_cast<std::size_t>(spec.axis_of)].rank();
     return static_cast<int>(AxisFromStart(AttributeAt<std::int64_t>(spec, attributes_), rank));
   }
-  if (bound_[symbol]) {
-    return values_[symbol].size();
-  }
-  // A length that each tensor of a list has of its own is that of symbols of the same place alone.
-  const bool is_of_each = op_.symbols[root].of_each;
-  const int count = is_of_each ? SymbolsOfEach() : static_cast<int>(op_.symbols.size());
-  const int first = is_of_each ? root / count * count : 0;
-  for (int i = first; i < first + count; ++i) {
-    if (bound_[i] && op_.symbols[i].is_list && LengthRoot(i) == root) {
-      return values_[i].size();
-    }
-  }
-  return -1;
+  return bound_[symbol] ? values_[symbol].size() : lengths_[root] - 1;
 }
 
-ShapeSymbols::RankRange ShapeSymbols::Ranks(const TensorSpec& tensor) const {
+ShapeSymbols::Ranks ShapeSymbols::RanksOf(const TensorSpec& tensor) const {
   RankRange range{0, 0};
+  int unknown = 0;  // lists
+  bool can_bind = true;
   for (const DimSpec& spec : tensor.shape) {
     if (!IsThere(spec)) {
       continue;
     }
-    if (!IsList(spec)) {
-      ++range.minimum;
-      ++range.maximum;
-      continue;
-    }
-    const int length = ExpectedListLength(spec.symbol);
-    const RankRange allowed = length >= 0 ? RankRange{length, length} : LengthsOf(spec.symbol);
-    range.minimum += allowed.minimum;
-    range.maximum += allowed.maximum;
+    const RankRange lengths = IsList(spec) ? ListLengths(spec.symbol) : RankRange{1, 1};
+    range.minimum += lengths.minimum;
+    range.maximum += lengths.maximum;
+    unknown += lengths.minimum < lengths.maximum ? 1 : 0;
+    can_bind = can_bind && (spec.kind != DimSpec::Kind::kCeil || bound_[spec.symbol]);
   }
   range.maximum = std::max(range.minimum, std::min(range.maximum, kMaxRank));
-  return range;
+  return {range, can_bind && unknown <= 1};
 }
 
 std::string ShapeSymbols::RankConditions(const TensorSpec& tensor) const {

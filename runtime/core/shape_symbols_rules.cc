@@ -115,8 +115,7 @@ Status ShapeSymbols::ApplyAttribute(int symbol) {
   if (given == nullptr || given->empty()) {
     return {};
   }
-  const int length = ExpectedListLength(symbol);
-  const auto [least, most] = length >= 0 ? RankRange{length, length} : LengthsOf(symbol);
+  const auto [least, most] = ListLengths(symbol);
   const std::string is = "attribute " + std::string(attribute.name) + " is " + ToString(*given);
   if (given->size() < least || given->size() > most) {
     return InvalidArgument(

@@ -38,10 +38,9 @@ Status CheckTensor(
     const Context& context,
     const TensorSpec& spec,
     const ConstTensorRef& tensor) {
-  const std::string name(spec.name);
   if (tensor.type != ExpectedType(row, spec)) {
     return InvalidArgument(
-        name + " has type " + std::string(ToString(tensor.type)) + "; expected " +
+        std::string(spec.name) + " has type " + std::string(ToString(tensor.type)) + "; expected " +
         TypeText(row, spec));
   }
   if (!spec.shape_of.empty()) {
@@ -51,17 +50,18 @@ Status CheckTensor(
   } else if (
       tensor.device != context.device() && !(spec.may_be_on_host && tensor.device == Device{})) {
     return InvalidArgument(
-        name + " is on " + std::string(ToString(tensor.device.backend)) + " " +
+        std::string(spec.name) + " is on " + std::string(ToString(tensor.device.backend)) + " " +
         std::to_string(tensor.device.index) + "; expected the context's device, " +
         std::string(ToString(context.backend())) + " " + std::to_string(context.device().index) +
         (spec.may_be_on_host && context.device() != Device{} ? ", or cpu 0" : ""));
   }
   if (tensor.dims.too_long()) {
     return InvalidArgument(
-        name + " has more than 8 dims; expected " + std::string(spec.shape_text));
+        std::string(spec.name) + " has more than 8 dims; expected " + std::string(spec.shape_text));
   }
   if (tensor.accumulate && spec.gradient_of.empty()) {
-    return InvalidArgument(name + " is to be added to; only the outputs of a gradient can be");
+    return InvalidArgument(
+        std::string(spec.name) + " is to be added to; only the outputs of a gradient can be");
   }
   return CheckMemory(spec.name, tensor, spec.shape_only);
 }

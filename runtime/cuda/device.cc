@@ -1,6 +1,7 @@
 #include "cuda/device.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -56,6 +57,39 @@ Status CheckOrdinal(int ordinal) {
   }
   return {};
 }
+
+/// OpenedDevices are those of this process, by their ordinals. One that is open is found without a
+/// lock, as each call needs it.
+class OpenedDevices {
+ public:
+  /// Null where the device is not open, or has an ordinal that few machines have.
+  [[nodiscard]] const DeviceInfo* Find(int ordinal) const {
+    return ordinal >= 0 && ordinal < kFew ? few_.at(ordinal).load(std::memory_order_acquire)
+                                          : nullptr;
+  }
+
+  Result<const DeviceInfo*> Open(int ordinal, Result<const DeviceInfo*> (*open_new)(int)) {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = all_.find(ordinal); found != all_.end()) {
+      return found->second;
+    }
+    Result<const DeviceInfo*> device = open_new(ordinal);
+    if (device.ok()) {
+      all_.emplace(ordinal, *device);
+      if (ordinal < kFew) {
+        few_.at(ordinal).store(*device, std::memory_order_release);
+      }
+    }
+    return device;
+  }
+
+ private:
+  static constexpr int kFew = 64;
+
+  std::mutex mutex_;
+  std::map<int, const DeviceInfo*> all_;
+  std::array<std::atomic<const DeviceInfo*>, kFew> few_{};
+};
 
 }  // namespace
 
@@ -137,17 +171,9 @@ Result<const DeviceInfo*> DeviceInfo::Open(int ordinal) {
   if (Status status = CheckDriver(); !status.ok()) {
     return status;
   }
-  static auto& mutex = *new std::mutex;
-  static auto& devices = *new std::map<int, const DeviceInfo*>;
-  const std::scoped_lock lock(mutex);
-  if (const auto found = devices.find(ordinal); found != devices.end()) {
-    return found->second;
-  }
-  Result<const DeviceInfo*> device = OpenNew(ordinal);
-  if (device.ok()) {
-    devices.emplace(ordinal, *device);
-  }
-  return device;
+  static auto& opened = *new OpenedDevices;
+  const DeviceInfo* known = opened.Find(ordinal);
+  return known != nullptr ? Result<const DeviceInfo*>(known) : opened.Open(ordinal, &OpenNew);
 }
 
 CurrentDevice::CurrentDevice(const DeviceInfo& device) {

@@ -15,10 +15,13 @@ namespace {
 enum class MemoryOrder : unsigned char { kContiguous, kChannelsLast, kStrided };
 
 MemoryOrder OrderOf(const TensorRef& tensor) {
-  if (tensor.strides == ContiguousStrides(tensor.dims)) {
+  const int rank = tensor.rank();
+  // The stride of the innermost axis tells most orders, before all strides are computed.
+  if ((rank == 0 || tensor.strides[rank - 1] == 1) &&
+      tensor.strides == ContiguousStrides(tensor.dims)) {
     return MemoryOrder::kContiguous;
   }
-  return tensor.rank() > 2 && tensor.strides == ChannelsLastStrides(tensor.dims)
+  return rank > 2 && tensor.strides[1] == 1 && tensor.strides == ChannelsLastStrides(tensor.dims)
              ? MemoryOrder::kChannelsLast
              : MemoryOrder::kStrided;
 }
@@ -93,11 +96,19 @@ std::string ChoicesText(const OpTask& task) {
 }  // namespace
 
 void AddOperand(const ConstTensorRef* tensor, OpTask* task) {
-  task->tensors.push_back(internal::OperandOrAbsent(tensor));
+  if (tensor == nullptr || !tensor->present) {
+    task->tensors.emplace_back();
+  } else {
+    task->tensors.push_back(internal::Unconst(*tensor));
+  }
 }
 
 void AddOperand(const TensorRef* tensor, OpTask* task) {
-  task->tensors.push_back(internal::OperandOrAbsent(tensor));
+  if (tensor == nullptr || !tensor->present) {
+    task->tensors.emplace_back();
+  } else {
+    task->tensors.push_back(*tensor);
+  }
 }
 
 OperandAddresses AddressesOf(const OpTask& task) {

@@ -82,7 +82,7 @@ Status CheckWindows(
     const bool has_indices = (operands.indices >> t & 1U) != 0;
     const Argument argument =
         MakeArgument(names[t], &tensors[t], expected, has_indices ? DataType::kInt64 : first.type);
-    if (argument.dims != nullptr && !(*argument.dims == expected)) {
+    if (HasWrongDims(argument)) {
       return WrongDims(names[t], *argument.dims, expected, ", as the windows say");
     }
     if (Status status = CheckTypes({&argument, 1}, "one type"); !status.ok()) {

@@ -116,9 +116,9 @@ constexpr Signature kSignatureOf = {.shapes = Kernel::kShapes, .types = Kernel::
 
 Status CheckArguments(const Signature& signature, std::span<const Argument> arguments) {
   for (const Argument& argument : arguments) {
-    if (argument.dims != nullptr && !(*argument.dims == argument.expected_dims)) {
+    if (internal::HasWrongDims(argument)) {
       return internal::WrongDims(
-          argument.name, *argument.dims, argument.expected_dims,
+          argument.name, *argument.dims, *argument.expected_dims,
           ": the kernel takes " + std::string(signature.shapes));
     }
   }
@@ -152,8 +152,8 @@ Result<Problem> ForwardProblem(
   if (!problem.ok()) {
     return problem;
   }
-  const Argument arguments[] = {
-      MakeArgument("Y", outputs.Y, OutputDims(problem->windows, inputs.X->dims), inputs.X->type)};
+  const Dims output = OutputDims(problem->windows, inputs.X->dims);
+  const Argument arguments[] = {MakeArgument("Y", outputs.Y, output, inputs.X->type)};
   if (Status status = CheckArguments(kSignatureOf<Kernel>, arguments); !status.ok()) {
     return status;
   }
@@ -172,8 +172,9 @@ Result<Problem> AverageGradProblem(
     return problem;
   }
   const DataType type = inputs.X->type;
+  const Dims output = OutputDims(problem->windows, inputs.X->dims);
   const Argument arguments[] = {
-      MakeArgument("dY", inputs.dY, OutputDims(problem->windows, inputs.X->dims), type),
+      MakeArgument("dY", inputs.dY, output, type),
       MakeArgument("dX", outputs.dX, inputs.X->dims, type)};
   if (Status status = CheckArguments(kSignatureOf<Kernel>, arguments); !status.ok()) {
     return status;

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cuda/thread_state.h"
 #include "runtime/cuda/op_problems.h"
+#include "support/allocations.h"
 
 /// Calls that come back with the same plans and addresses, which are launched as one CUDA graph.
 namespace gradsmith::cuda {
@@ -207,6 +209,65 @@ TEST_F(CudaCallGraph, NewPlansAreRecordedAnew) {
       RunAndCheck(call, context, "round " + std::to_string(round));
     }
     EXPECT_EQ(Launched() - before, 2);
+  }
+}
+
+/// An operator's call on tensors of one shape.
+OpCall MakeAlike(const std::string& op, int inputs, Random& random) {
+  const Sizes dims = {6, 10};
+  OpCall call{.name = "alike", .op = op, .types = {DataType::kFloat}};
+  for (int i = 0; i < inputs; ++i) {
+    call.inputs.push_back(MakeTensor(DataType::kFloat, dims));
+  }
+  call.outputs = {MakeTensor(DataType::kFloat, dims)};
+  call.FillInputs(random);
+  return call;
+}
+
+/// A tensor's name that is longer than a string holds in place.
+OpCall MakeAccumulator(Random& random) {
+  OpCall call = MakeAlike("InPlaceAccumulatorV2", 2, random);
+  call.types = {DataType::kFloat, DataType::kFloat};
+  call.outputs.insert(call.outputs.begin(), MakeTensor(DataType::kBool, {}));
+  return call;
+}
+
+/// ConvGrad with the outputs at these places alone.
+OpCall MakeConvGradOf(const std::vector<std::size_t>& wanted, Random& random) {
+  OpCall call = MakeConvGrad(Conv3x3(), DataType::kFloat, Layout::kChannelsLast, random);
+  std::vector<TensorPointer> outputs(call.outputs.size());
+  for (const std::size_t output : wanted) {
+    outputs[output] = call.outputs[output];
+  }
+  call.outputs = outputs;
+  return call;
+}
+
+/// All that the host does for a call that comes back, but the launch, which is the driver's: what
+/// was prepared is prepared again.
+TEST_F(CudaCallGraph, CallsThatComeBackAllocateNothing) {
+  Random random("cuda call graph allocations");
+  const Context preparing = Context(OnGpu()).ForPreparing();
+  for (const OpCall& call :
+       {MakeConvGradOf({0}, random), MakeConvGradOf({1}, random), MakeConvGradOf({2}, random),
+        MakeConvGradOf({0, 1, 2}, random),
+        MakeBatchNormGrad({4, 16, 12, 10}, DataType::kFloat, Layout::kContiguous, random),
+        MakeAlike("SigmoidGrad", 2, random), MakeAlike("SoftmaxGrad", 2, random),
+        MakeAccumulator(random)}) {
+    const Result<Kernel> kernel =
+        Kernel::Create(AllOps(), call.op, call.types, Backend::kCuda, call.attributes);
+    ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+    const std::vector<ConstTensorRef> inputs = call.InputRefs();
+    const std::vector<TensorRef> outputs = call.OutputRefs();
+    const Status first = kernel->Run(preparing, inputs, outputs);
+    ASSERT_TRUE(first.ok()) << call.Describe() << ": " << first.message();
+    const auto [again, count] = [&] {
+      const support::Allocations allocations;
+      const Status status = kernel->Run(preparing, inputs, outputs);
+      return std::pair(status, allocations.count());
+    }();
+    EXPECT_TRUE(again.ok()) << call.Describe();
+    EXPECT_EQ(count, 0) << call.Describe();
   }
 }
 
