@@ -37,8 +37,8 @@ Status CheckOverlapsOf(
   Status status = CheckNotShared(spec.name, output);
   for (int j = 0; status.ok() && j < in_inputs.size(); ++j) {
     const ConstTensorRef& input = inputs[static_cast<std::size_t>(j)];
-    if (in_inputs[j].Meets(in_outputs[i]) &&
-        !(spec.in_place_of == j && SameMemory(output, input))) {
+    const bool in_place = spec.in_place_of == j && SameMemory(output, input);
+    if (!in_place && in_inputs[j].Meets(in_outputs[i])) {
       status = CheckDisjoint(spec.name, output, {"input", op.inputs[j].name}, input);
     }
   }

@@ -5,7 +5,8 @@
 
 #include "gradsmith/tensor.h"
 
-/// Where tensors lie in memory. CheckMemory (tensor_memory.h) has let them pass.
+/// Where tensors lie in memory. All but LastOffset takes what CheckMemory (tensor_memory.h) lets
+/// pass.
 namespace gradsmith::internal {
 
 /// LastOffset returns the offset of a tensor's last element from its first, in elements, or -1

@@ -97,6 +97,16 @@ TEST(ProblemKey, EqualsWhatHasTheSameWordsInTheSameOrder) {
   }
 }
 
+/// What is kept in files is made of it.
+TEST(ProblemKey, HasTheSameHashInEveryProcess) {
+  EXPECT_EQ(KeyOf({1, 2}).hash(), 0xB012119E4D2F9DA0U);
+  ProblemKey full;
+  for (int i = 0; i < ProblemKey::kCapacity + 2; ++i) {
+    full.Add(i);
+  }
+  EXPECT_EQ(full.hash(), 0xA6043D82CC2AC446U);
+}
+
 TEST(ProblemKey, ListsThatMeetAreToldApart) {
   ProblemKey first;
   first.Add(IntList{1, 2});
