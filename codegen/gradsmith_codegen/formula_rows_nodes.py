@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from .formula_cpp import MATH, Body, Code, applied, chosen, constants, kept_short, number, scalar
 from .formula_graph import ATTRIBUTE, CONSTANT, INPUT, LOOKUP, NUMBER, VARIANCE
+from .formula_integers import COMPARISONS, whole_number
 from .formula_schedule import Role, Schedule
 from .formula_slots import Slots
 from .formula_tree import CHOSEN, COUNT, GIVEN, INDEX, OPERATORS, Kind, Precedence
@@ -22,7 +23,6 @@ _PLACES = (
     (Role.ROW, "row.inputs[{}]"),
     (Role.INTEGER, "row.integers[{}]"),
 )
-_COMPARISONS = [OPERATORS[mark] for mark in ("<", "<=", ">", ">=", "==", "!=")]
 
 
 class RowNodes:
@@ -99,7 +99,7 @@ class RowNodes:
     def _compares_integers(self, node: int) -> bool:
         """Both are whole, and one of them is an integer of the row or a place in it."""
         one = self.graph.nodes[node]
-        if one.function not in _COMPARISONS or not all(self._integer(part) for part in one.arguments):
+        if one.function not in COMPARISONS or not all(self._integer(part) for part in one.arguments):
             return False
         return any(self.graph.nodes[part].operation in (INPUT, INDEX) for part in one.arguments)
 
@@ -117,8 +117,9 @@ class RowNodes:
             return "row.index"
         if one.operation == COUNT and frozenset(one.over) == self._schedule.over:
             return "row.exact_length"
-        if one.operation == NUMBER and one.number == int(one.number):
-            return str(int(one.number))
+        whole = whole_number(self.graph, node)
+        if whole is not None:
+            return str(whole)
         if one.operation == ATTRIBUTE:
             for index, attribute in enumerate(self._op.scalars):
                 if attribute.name == one.name and attribute.kind is AttributeKind.INT:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import formula_conditions, formula_dims, formula_map, formula_passes, formula_schedule
+from . import (
+    formula_conditions,
+    formula_dims,
+    formula_integers,
+    formula_map,
+    formula_passes,
+    formula_schedule,
+)
 from .formula_dims import NamedDims, NamedOperand
 from .formula_graph import symbols
 from .formula_misfit import Misfit, Problem
@@ -68,6 +75,8 @@ def _passes_of_both(declared: Op, op: Op) -> Passes:
 
 
 def _steps(op: Op, found: Passes) -> Steps:
+    """Raises Misfit where integers are compared with what they cannot be."""
+    formula_integers.check_numbers(op)
     schedules = [one.schedule for one in found.passes]
     dims = formula_dims.named_dims(op, schedules)
     steps = [

@@ -110,6 +110,11 @@ def test_special_values_say_what_else_is_given(plan: Plan, name: str, title: str
     assert title in list(words_of(of(plan, name)))
 
 
+def test_words_of_gradients(plan: Plan) -> None:
+    assert list(words_of(of(plan, "Gelu")))[3] == "  its gradient is GeluGrad"
+    assert list(words_of(of(plan, "GeluGrad")))[3] == "  the gradient of Gelu"
+
+
 def test_json(explain: Explain) -> None:
     status, out, _ = explain("Scale", "float", "--json")
     told = json.loads(out)

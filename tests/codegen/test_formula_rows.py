@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from gradsmith_codegen import formula_kernels, formula_rows_cpp
 from gradsmith_codegen.formula_kernels import FunctorNames
 from gradsmith_codegen.formula_rows_cpp import Functor
@@ -448,6 +449,79 @@ def test_integers_are_compared_as_they_are_and_tables_looked_up() -> None:
         "static_cast<A>(row.integers[0]) + in[0]",
     ):
         assert part in text, part
+
+
+EXACT = 2**53 - 1  # as large as whole numbers may be
+
+
+@pytest.mark.parametrize(
+    ("condition", "cpp"),
+    [
+        ("label == -100000000", "row.integers[0] == -100000000"),
+        ("-100000000 != label", "-100000000 != row.integers[0]"),
+        ("label > -(-3)", "row.integers[0] > 3"),
+        ("index(C) >= -1", "row.index >= -1"),
+        ("lowest <= label", "-7 <= row.integers[0]"),
+        (f"label < {EXACT}", f"row.integers[0] < {EXACT}"),
+        (f"label >= -{EXACT}", f"row.integers[0] >= -{EXACT}"),
+        ("label == -0.5", "static_cast<A>(row.integers[0]) == -A{0.5}"),
+        ("label == count(C)", "row.integers[0] == row.exact_length"),
+        ("label == count(N)", "static_cast<A>(row.integers[0]) == row.scalars[0]"),
+    ],
+)
+def test_whole_numbers_are_compared_as_they_are(condition: str, cpp: str) -> None:
+    named = ("lowest: -7",) if "lowest" in condition else ()
+    made = functor(labeled(*named, f"Y: where(is_used and {condition}, X * where(given(weight), weight[label], 1), 0)"))
+    assert f"{cpp} " in " ".join([*lines(made, "Map"), ""]).replace(";", " ")
+
+
+@pytest.mark.parametrize(
+    ("condition", "types", "unfit"),
+    [
+        ("label == 20000000000000000000", "int64 uint8", "20000000000000000000"),
+        ("1e30 != label", "int64", "1e30"),
+        ("label < -1e30", "int64", "1e30"),
+        ("label == large", "int64", "large"),
+        (f"label > {EXACT + 1}", "int64", f"{EXACT + 1}"),
+        ("index(C) == 1e30", "int64", "1e30"),
+        ("label == 2147483648", "int32", "2147483648"),
+        ("label == -2147483649", "int32 uint8", "2147483649"),
+        ("label == 256", "uint8", "256"),
+        ("label == -1", "uint8", "1"),
+        ("label == 4294967296", "uint32", "4294967296"),
+    ],
+)
+def test_numbers_that_integers_cannot_be_are_refused(condition: str, types: str, unfit: str) -> None:
+    ranges = {
+        "int64": (-EXACT, EXACT),
+        "int32": (-(2**31), 2**31 - 1),
+        "uint8": (0, 255),
+        "uint32": (0, 2**32 - 1),
+    }
+    kinds = types.split()
+    what = "index(C)" if "index" in condition else "label"
+    named = "      large: 1e30\n" if "large" in condition else ""
+    formula = f"Y: where(is_used and {condition}, X * where(given(weight), weight[label], 1), 0)"
+    text = without_attributes(LABELED % f"{named}      {formula}")
+    text = text.replace("float, Tind: uint8", f"double, Tind: {kinds[-1]}").replace(
+        "Tind: int64", f"Tind: {kinds[0]}", 1
+    )
+    (found,) = load(text)[1]
+    least, most = ranges[kinds[0]]
+    told = f"{' and '.join(map(repr, kinds))}, and compared with whole numbers from {least} to {most} alone"
+    assert (found.id, found.message) == ("G810", f"'{what}' is {told}")
+    assert found.span
+    line = text.splitlines()[found.span.line - 1]
+    assert line[found.span.column - 1 :].startswith(unfit)
+
+
+def test_rows_without_columns_find_two_results_at_once() -> None:
+    two, three = "sum(X, S) * max(X, S)", "sum(X, S) * max(X, S) * sum(X * X, S)"
+    assert operands(op_of((f"Y: X - {two}",), (Y,))) == [["X", "Y"]]
+    op = op_of((f"Y: X - {three}",), (Y,))
+    assert operands(op) == [["X", "Y_1"], ["X", "Y_1", "Y"]]
+    assert [len(each.slots.slots) for each in all_steps(op).passes] == [1, 2]
+    assert operands(op_of((f"Y: X * scale - {three}",), (Y,), (SCALE,))) == [["X", "scale", "Y"]]
 
 
 def test_the_page_s_example_of_labels_is_sound(repository: Path) -> None:

@@ -175,6 +175,14 @@ def test_a_symbol_may_be_called_otherwise() -> None:
     assert (change.effect, change.message) == (Effect.COMPATIBLE, "symbol 'D' is called 'S' now")
 
 
+def test_what_broadcasts_to_a_symbol_may_call_it_otherwise() -> None:
+    old = edited(SCALE, ("    outputs:", '      A: {type: T, shape: ["*S"]}\n    outputs:'))
+    old = edited(old, ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      S: {length: [0, 3], broadcast_to: D}"))
+    new = edited(old, ("*D", "*E"), ("D: {", "E: {"), ("broadcast_to: D", "broadcast_to: E"))
+    (change,) = _changes(old, new)
+    assert (change.effect, change.message) == (Effect.COMPATIBLE, "symbol 'D' is called 'E' now")
+
+
 def test_two_symbols_that_are_one_now_are_another_shape() -> None:
     found = _changes(SCALE, edited(SCALE, ("like: X", 'shape: [N, "*D"]')))
     assert found == []
@@ -331,6 +339,21 @@ def test_what_formulas_name_counts(one: str, other: str) -> None:
         Effect.BREAKING,
         f"output 'Y' is computed otherwise: {other}, was {one}",
     )
+
+
+def test_parts_of_a_dim_may_be_called_otherwise() -> None:
+    old = edited(
+        SCALE,
+        ("kernel: scale::Scale", 'formulas: {Y: "X - mean(X, K) * factor"}'),
+        ("D: {length: [0, 3]}", "D: {length: [0, 3]}\n      N: {multiple_of: groups, split: [G, K]}"),
+        ("factor: {", "groups: {type: int, default: 1, min: 1}\n      factor: {"),
+    )
+    split, same = _changes(old, edited(old, ("mean(X, K)", "mean(X, B)"), ("[G, K]", "[A, B]")))
+    assert (split.effect, split.message) == (Effect.COMPATIBLE, "split of symbol 'N' changed")
+    told = "formulas are written otherwise, and give the same: Y"
+    assert (same.effect, same.message) == (Effect.COMPATIBLE, told)
+    found = _changes(old, edited(old, ("mean(X, K)", "mean(X, A)"), ("[G, K]", "[A, B]")))
+    assert Effect.BREAKING in {change.effect for change in found}
 
 
 def test_summands_that_have_names_are_products_too() -> None:

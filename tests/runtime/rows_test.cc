@@ -205,12 +205,13 @@ struct PickRows : RowsFunctor {
 
 TEST(RowsOnCpu, TablesAreLookedUpByIntegersOfAnyType) {
   std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-  std::vector<double> table = {10, -1, 20, -1, 30};  // every second is its own
+  // Every second is the table's own, but for the first and the last, which lie outside.
+  std::vector<double> memory = {7, -1, 10, -1, 20, -1, 30, -1, 7};
   const std::vector<std::int64_t> wide = {2, 0, -1, std::int64_t{1} << 40U};
   const std::vector<std::int32_t> narrow = {2, 0, -1, 3};
   const std::vector<float> expected = {1, 2, 90, 40, 5, 6, 7, 8, 9, 10, 11, 12};
   const TensorRef of_x = Ref(x, {4, 3});
-  const TensorRef of_table = {DataType::kDouble, table.data(), {3}, {2}, {}};
+  const TensorRef of_table = {DataType::kDouble, memory.data() + 2, {3}, {2}, {}};
   const auto expect = [&](DataType type, const void* labels) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::vector<float> y(12, nan);
