@@ -19,7 +19,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/GradsmithKernels.cmake")
 #              cannot be part of an identifier replaced by '_'
 #   KERNELS    sources of handwritten kernels, .cc and .cu. What a family of these takes is in <family>/kernels.h in the
 #              calling folder. Where the library is built for CUDA as well, GRADSMITH_HAS_CUDA is defined
-#   ORACLES    sources of what the tests compare handwritten kernels with; declared in reference/<family>.h in the calling
+#   ORACLES    sources of what TESTS compare handwritten kernels with; declared in reference/<family>.h in the calling
 #              folder
 #   SHARDS     number of source files that the operators are spread over; 1 by default
 #   TESTS      adds tests of every operator, <library>.cpu and <library>.cuda, for ctest; needs GoogleTest
@@ -29,6 +29,12 @@ include("${CMAKE_CURRENT_LIST_DIR}/GradsmithKernels.cmake")
 function(gradsmith_add_ops library)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "TESTS;DOCS;PYTHON" "SCHEMA;NAMESPACE;SHARDS" "KERNELS;ORACLES")
   _gradsmith_check_ops_arguments("${library}")
+  _gradsmith_check_ops_sources("${library}" KERNELS)
+  _gradsmith_check_ops_sources("${library}" ORACLES)
+  if(ARG_ORACLES AND NOT ARG_TESTS)
+    message(FATAL_ERROR "gradsmith_add_ops(${library}) has ORACLES, which are for TESTS alone. Give TESTS as well, or leave "
+                        "ORACLES out.")
+  endif()
   _gradsmith_check_families()
   _gradsmith_find_cuda_for_ops(has_cuda)
   if(ARG_PYTHON)
@@ -99,6 +105,23 @@ macro(_gradsmith_check_ops_arguments library)
     message(FATAL_ERROR "gradsmith_add_ops(${library}) has SHARDS '${ARG_SHARDS}'; expected a whole number, 1 or more.")
   endif()
 endmacro()
+
+# Checks that the sources that gradsmith_add_ops, the caller, was given are there, or are made by the build.
+function(_gradsmith_check_ops_sources library argument)
+  foreach(source IN LISTS ARG_${argument})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE file)
+    get_source_file_property(is_generated "${source}" GENERATED)
+    if(is_generated OR source MATCHES "^[$]<" OR (EXISTS "${file}" AND NOT IS_DIRECTORY "${file}"))
+      continue()
+    endif()
+    set(words "")
+    if(source MATCHES "^[A-Z]+$")
+      set(words " The words it takes are SCHEMA, NAMESPACE, KERNELS, ORACLES, SHARDS, TESTS, DOCS and PYTHON.")
+    endif()
+    message(FATAL_ERROR "gradsmith_add_ops(${library}): ${argument} names '${source}', which is not there; expected a source, "
+                        "by its path from ${CMAKE_CURRENT_SOURCE_DIR}.${words}")
+  endforeach()
+endfunction()
 
 # Generates the operators of gradsmith_add_ops, its caller, into a folder. Sets sources, formula_sources and test_sources.
 function(_gradsmith_generate_ops library folder)

@@ -141,15 +141,24 @@ _ELSEWHERE = {
 @fault("G014")
 def unknown_type(name: str, known: Collection[str]) -> str:
     """An element type that does not exist."""
+    return f"unknown type '{name}'{instead_of_type(name, known)}"
+
+
+def instead_of_type(name: str, known: Collection[str]) -> str:
+    """As `instead`, also of what others call types."""
     meant = _ELSEWHERE.get(name.lower())
-    return f"unknown type '{name}'{f'; did you mean {meant}?' if meant else instead(name, known)}"
+    return f"; did you mean {meant}?" if meant else instead(name, known)
 
 
 @fault("G015")
 def unknown_backend(name: str, known: Collection[str]) -> str:
     """A backend that does not exist."""
-    meant = "; did you mean 'cuda'?" if name.lower() in ("gpu", "nvidia") else instead(name, known)
-    return f"unknown backend '{name}'{meant}"
+    return f"unknown backend '{name}'{instead_of_backend(name, known)}"
+
+
+def instead_of_backend(name: str, known: Collection[str]) -> str:
+    """As `instead`, also of what others call backends."""
+    return "; did you mean 'cuda'?" if name.lower() in ("gpu", "nvidia") else instead(name, known)
 
 
 # As frameworks call them.

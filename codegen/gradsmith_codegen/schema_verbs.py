@@ -226,6 +226,8 @@ def _new_op(options: argparse.Namespace) -> int:
         text = NewSchemaText(source, schema)
     elif schema is None:
         show(diagnostics, source, options)
+        if not options.schema.exists():
+            raise Refused(f"{printable(str(options.schema))} is made by --write, which adds the entry to it")
         return FAILED
     else:
         text = SchemaText(source, schema)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from . import vocabulary
 from .data_types import DataType
+from .faults import instead_of_backend, instead_of_type
 from .model import Backend, Op, Row, Schema
+from .problem_lines import Problem
 from .suggestions import instead
 from .text import printable
 from .verbs import Refused
@@ -24,46 +25,41 @@ class Selection:
     ops: tuple[str, ...] = ()  # selectors: `ConvGrad`, or one row of it, `ConvGrad:float`
     types: tuple[str, ...] = ()  # what rows compute in that no selector names
     backends: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()  # whose rows are selected as well
 
     def __bool__(self) -> bool:
-        return bool(self.ops or self.types or self.backends)
+        return bool(self.names_ops or self.types or self.backends)
 
-
-def selectors_of_problems(path: Path) -> list[str]:
-    """The rows of problems, in lines as `tune` and `bench` read them: an operator, a row, dims."""
-    selectors: dict[str, None] = {}
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise Refused(f"{printable(str(path))} is no text in UTF-8: byte {error.start} is none") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if len(words) == 1:
-            where = f"{printable(str(path))}:{number}: '{printable(words[0])}'"
-            raise Refused(f"{where} names no row; expected an operator, a row, and dims")
-        if words:
-            selectors[":".join(words[:2])] = None
-    if not selectors:
-        raise Refused(f"{printable(str(path))} has no problems, so that nothing would be selected")
-    return list(selectors)
+    @property
+    def names_ops(self) -> bool:
+        return bool(self.ops or self.problems)
 
 
 def select(schema: Schema, wanted: Selection) -> Schema:
     """The schema with those rows alone. What the others' entries hold keeps its place."""
     by_name = {op.name: op for op in schema.ops}
-    types = [_known(word, vocabulary.TYPES, "element type") for word in dict.fromkeys(wanted.types)]
-    backends = [_known(word, vocabulary.BACKENDS, "backend") for word in dict.fromkeys(wanted.backends)]
+    types = [
+        _known(word, vocabulary.TYPES, "element type", instead_of_type)
+        for word in dict.fromkeys(wanted.types)
+    ]
+    backends = [
+        _known(word, vocabulary.BACKENDS, "backend", instead_of_backend)
+        for word in dict.fromkeys(wanted.backends)
+    ]
     rows: dict[str, dict[str, Row]] = {}
-    for selector in wanted.ops or by_name:
+    for selector in wanted.ops if wanted.names_ops else by_name:
         name, colon, row = selector.partition(":")
         op = _known(name, by_name, "operator")
         found = {row: _row(op, row)} if colon else {one.name: one for one in _of_types(op, types)}
         if not found and wanted.ops:
             raise Refused(f"operator '{name}' has no row of type {' or '.join(wanted.types)}")
         rows.setdefault(name, {}).update(found)
+    for problem in wanted.problems:
+        op, of_problem = problem.find(by_name)
+        rows.setdefault(op.name, {})[of_problem.name] = of_problem
     ops = [_part(op, rows[op.name], backends) for op in schema.ops if rows.get(op.name)]
     for op in ops:
-        if not op.backends and wanted.ops:
+        if not op.backends and wanted.names_ops:
             raise Refused(f"operator '{op.name}' has no backend {' or '.join(wanted.backends)}")
     selected = tuple([op for op in ops if op.backends])
     if not selected:
@@ -77,9 +73,11 @@ def type_of(row: Row) -> DataType:
     return next((one for one in types if one.is_floating), types[0])
 
 
-def _known(word: str, known: Mapping[str, T], what: str) -> T:
+def _known(
+    word: str, known: Mapping[str, T], what: str, hint: Callable[[str, Collection[str]], str] = instead
+) -> T:
     if word not in known:
-        raise Refused(f"there is no {what} '{printable(word)}'{instead(word, known)}")
+        raise Refused(f"there is no {what} '{printable(word)}'{hint(word, known)}")
     return known[word]
 
 

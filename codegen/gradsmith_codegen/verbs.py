@@ -60,12 +60,11 @@ def load(options: argparse.Namespace) -> Schema | None:
 
 def load_selected(options: argparse.Namespace) -> Schema | None:
     """The same, with the rows that are selected."""
-    from .selection import Selection, select, selectors_of_problems
+    from .problem_lines import read_problems
+    from .selection import Selection, select
 
-    selectors = list(options.only)
-    for path in options.problems:
-        selectors += selectors_of_problems(path)
-    selection = Selection(tuple(selectors), tuple(options.type), tuple(options.backend))
+    problems = [problem for path in options.problems for problem in read_problems(path)]
+    selection = Selection(tuple(options.only), tuple(options.type), tuple(options.backend), tuple(problems))
     schema = load(options)
     return select(schema, selection) if schema and selection else schema
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core, _device
 from ._libraries import ELEMENT_TYPES
-from ._text import shortened, written
+from ._text import quoted, shortened, written
 
 _SPELLINGS = {
     **{dtype: name for name, dtype in ELEMENT_TYPES.items()},
@@ -112,7 +112,7 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
         >>> import gradsmith
         >>> print(gradsmith.explain("ConvGrad", "int8"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ValueError: there is no type 'int8'; expected float, double, MLFloat16, BFloat16, int32, int64, uint8, ...
+        ValueError: there is no type 'int8'; expected float, double, half (MLFloat16), bf16 (BFloat16), ...
         >>> gradsmith.explain(gradsmith.conv_grad, "half").partition(" (")[0]
         'ConvGrad(MLFloat16) on cpu is there: ConvGrad[half] on cpu'
 
@@ -123,8 +123,19 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
     is_cuda = _device.parse(device).is_cuda
     if len(types) > _MOST_TYPES:
         raise ValueError(f"{len(types)} types were given; expected one for each type parameter of {op_name(op)}")
-    told: str = _core.explain(op_name(op), [_spelling(one) for one in types], is_cuda)
+    spelled = [_spelling(one) for one in types]
+    for one in spelled:
+        if one not in ELEMENT_TYPES:
+            raise ValueError(f"there is no type {quoted(one)}; expected {_names_of_types()}")
+    told: str = _core.explain(op_name(op), spelled, is_cuda)
     return told
+
+
+def _names_of_types() -> str:
+    """Each with the short name that it has besides."""
+    short = {"MLFloat16": "half (MLFloat16)", "BFloat16": "bf16 (BFloat16)"}
+    *names, last = [short.get(name, name) for name in ELEMENT_TYPES]
+    return f"{', '.join(names)} or {last}"
 
 
 def find_row(op: Any, *types: Any, device: str = "cpu") -> Row | None:

@@ -571,6 +571,14 @@ def test_what_is_no_beginning_of_a_schema_stays(new_op: NewOp, schema: Path, tex
     assert schema.read_text(encoding="utf-8") == text
 
 
+def test_a_file_that_is_not_there_is_made_by_writing(new_op: NewOp, schema: Path) -> None:
+    schema.unlink()
+    told = new_op("Halve", "--formula", "Y: 0.5 * X")
+    assert (told.status, told.out) == (1, "")
+    assert told.err.endswith(f"\ngradsmith-codegen: {schema} is made by --write, which adds the entry to it\n")
+    assert not schema.exists()
+
+
 def test_there_is_nothing_to_copy_in_a_new_schema(new_op: NewOp, schema: Path) -> None:
     schema.write_text("", encoding="utf-8")
     told = new_op("Cube", "--like", "Scale", "--write")

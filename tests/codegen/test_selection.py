@@ -11,8 +11,9 @@ from gradsmith_codegen import images
 from gradsmith_codegen.cli import main
 from gradsmith_codegen.data_types import DataType
 from gradsmith_codegen.model import Schema
+from gradsmith_codegen.problem_lines import read_problems
 from gradsmith_codegen.reader import load_schema
-from gradsmith_codegen.selection import Selection, select, selectors_of_problems, type_of
+from gradsmith_codegen.selection import Selection, select, type_of
 from gradsmith_codegen.verbs import Refused
 from schemas import SCALE, load
 
@@ -80,7 +81,8 @@ def test_labels_and_masks_are_not_what_a_row_computes_in(schema: Schema) -> None
             "there is no row of operator 'ConvGrad' called 'flaot'; did you mean 'float'?",
         ),
         (Selection(types=("fp",)), "there is no element type 'fp'; expected one of "),
-        (Selection(backends=("gpu",)), "there is no backend 'gpu'; did you mean 'cpu'?"),
+        (Selection(backends=("gpu",)), "there is no backend 'gpu'; did you mean 'cuda'?"),
+        (Selection(types=("fp16",)), "there is no element type 'fp16'; did you mean 'half' (MLFloat16)?"),
         (Selection(("ConvGrad",), ("int32",)), "operator 'ConvGrad' has no row of type int32"),
         (Selection(types=("uint8",)), "no row is of the types and backends that are selected"),
     ],
@@ -111,7 +113,7 @@ def test_problems_in_no_utf_8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "problems.txt"
     path.write_bytes(b"Relu float X=2\n\xff\n")
     with pytest.raises(Refused, match="is no text in UTF-8: byte 15 is none"):
-        selectors_of_problems(path)
+        read_problems(path)
 
 
 def test_problems_name_rows(schema: Schema, tmp_path: Path) -> None:
@@ -119,11 +121,52 @@ def test_problems_name_rows(schema: Schema, tmp_path: Path) -> None:
     path.write_text(
         "# all\n\nConvGrad half X=1x2x3x3 W=4x2x1x1  # one\nRelu float X=3\nConvGrad half X=2x2x3x3 W=4x2x1x1\n"
     )
-    assert selectors_of_problems(path) == ["ConvGrad:half", "Relu:float"]
+    assert rows(selected_by(schema, path)) == {"ConvGrad": "half cpu cuda", "Relu": "float cpu cuda"}
+    together = select(schema, Selection(("Relu:half", "Tanh:half"), problems=tuple(read_problems(path))))
+    assert rows(together) == {
+        "ConvGrad": "half cpu cuda",
+        "Relu": "float half cpu cuda",
+        "Tanh": "half cpu cuda",
+    }
     for text, message in (("Relu\n", ":1: 'Relu' names no row"), ("# none\n", " has no problems")):
         path.write_text(text)
         with pytest.raises(Refused, match=message):
-            selectors_of_problems(path)
+            read_problems(path)
+
+
+def selected_by(schema: Schema, path: Path) -> Schema:
+    return select(schema, Selection(problems=tuple(read_problems(path))))
+
+
+def test_problems_have_dims_as_programs_record_them(schema: Schema, tmp_path: Path) -> None:
+    path = tmp_path / "problems.txt"
+    for dims in ("scalar", "2x0x3", "2x3,4,scalar", "-1"):
+        path.write_text(f"Relu float X={dims} layout=NHWC\n")
+        assert rows(selected_by(schema, path)) == {"Relu": "float cpu cuda"}
+
+
+RECORDING = "recording holds the operators of all libraries of a program; lines of other libraries can be removed"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("ConvGrad floatt X=8", "there is no row of operator 'ConvGrad' called 'floatt'; did you mean 'float'?"),
+        ("MyVeryOwn float X=8", f"there is no operator 'MyVeryOwn'; a {RECORDING}"),
+        ("ConvGard float X=8", f"there is no operator 'ConvGard'; did you mean 'ConvGrad'? A {RECORDING}"),
+        ("Relu float X=8y3x9x9", "'X=8y3x9x9' has no dims; expected some such as X=2x3x9"),
+        ("Relu float X=", "'X=' has no dims; expected some such as X=2x3x9"),
+        ("Relu float X=8x3x", "'X=8x3x' has no dims; expected some such as X=2x3x9"),
+    ],
+)
+def test_what_is_wrong_with_a_problem_is_told_with_its_place(
+    schema: Schema, tmp_path: Path, line: str, message: str
+) -> None:
+    path = tmp_path / "problems.txt"
+    path.write_text(f"# of a program\nRelu float X=3\n{line}\n")
+    with pytest.raises(Refused) as refused:
+        selected_by(schema, path)
+    assert str(refused.value) == f"{path}:3: {message}"
 
 
 def test_generated_is_what_is_selected(ops_yaml: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gradsmith_codegen.cli import main as generator
 from page_project import Page, configure_fails, sh
 
 PAGE = Page("own-operators.md")
@@ -92,6 +93,22 @@ def built(project: Path, prefix: Path) -> str:
 def test_the_page_does_what_it_says(built: str) -> None:
     assert "100% tests passed" in built
     assert built.endswith(PAGE.block("text"))
+
+
+def test_a_row_of_a_type_that_the_kernel_does_not_read_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    PAGE.write_files(tmp_path)
+    schema = tmp_path / "my_ops.yaml"
+    before, name, entry = schema.read_text().partition("  - name: RunningSum")
+    check = ["check", str(schema), "--kernels", str(tmp_path), "--library", "mylib"]
+    assert generator(check) == 0, capsys.readouterr()
+    row = "      float: {T: float}\n"
+    assert row in entry
+    schema.write_text(before + name + entry.replace(row, f"{row}      double: {{T: double}}\n"))
+    assert generator(check) == 1
+    told = capsys.readouterr().err
+    assert "error[G705]: 'X' is double in row 'double'; kernel running_sum::RunningSum takes float on cpu" in told
 
 
 def test_pages_of_the_operators_are_written(built: str, project: Path) -> None:
@@ -198,6 +215,26 @@ def test_a_wrong_gradient_and_a_wrong_kernel_are_noticed(built: str, project: Pa
         ("gradsmith_add_ops(mylib)", "gradsmith_add_ops(mylib) has no SCHEMA"),
         ("gradsmith_add_ops(mylib SCHEMA none.yaml)", "there is no such file"),
         ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml TEST)", "does not take 'TEST'"),
+        (
+            "gradsmith_add_ops(mylib SCHEMA my_ops.yaml KERNELS running_sum/running_sums.cc)",
+            "KERNELS names 'running_sum/running_sums.cc', which is not there; expected a source",
+        ),
+        (
+            "gradsmith_add_ops(mylib SCHEMA my_ops.yaml KERNELS running_sum)",
+            "KERNELS names 'running_sum', which is not",
+        ),
+        (
+            "gradsmith_add_ops(mylib SCHEMA my_ops.yaml ORACLES reference/running_sum.cc TEST)",
+            "ORACLES names 'TEST', which is not there; expected a source,",
+        ),
+        (
+            "gradsmith_add_ops(mylib SCHEMA my_ops.yaml KERNELS TEST)",
+            "The words it takes are SCHEMA, NAMESPACE, KERNELS,",
+        ),
+        (
+            "gradsmith_add_ops(mylib SCHEMA my_ops.yaml ORACLES reference/running_sum.cc)",
+            "gradsmith_add_ops(mylib) has ORACLES, which are for TESTS alone. Give TESTS as well,",
+        ),
         ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml SHARDS 0)", "expected a whole number"),
         ("gradsmith_add_ops(mylib SCHEMA my_ops.yaml NAMESPACE std)", "has the namespace 'std'"),
         (

@@ -90,6 +90,7 @@ def test_a_changed_file_of_problems_selects_anew(built: str, project: Path, pref
     problems.write_text(text)
     assert result.returncode != 0
     said = " ".join(result.stderr.split())
+    assert f"{problems}:1: there is no row" in said
     assert "there is no row of operator 'ConvGrad' called 'dobule'; did you mean 'double'?" in said
     assert rows_of_double() == before
 
@@ -158,6 +159,7 @@ def test_where_sources_are_fetched_it_is_there(subproject: Subproject) -> None:
     ("call", "message"),
     [
         ("gradsmith_select(mylib OPS ConvGard)", "there is no operator 'ConvGard'; did you mean 'ConvGrad'?"),
+        ("gradsmith_select(mylib BACKENDS gpu)", "there is no backend 'gpu'; did you mean 'cuda'?"),
         ("gradsmith_select(mylib OP ConvGrad)", "does not take 'OP;ConvGrad'"),
     ],
 )

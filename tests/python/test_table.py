@@ -64,8 +64,10 @@ def test_explain_says_what_the_build_lacks() -> None:
 
 
 def test_explain_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(ValueError, match="there is no type 'int8'; expected float, double"):
+    with pytest.raises(ValueError, match="there is no type 'int8'; expected float, double, half .* or bool"):
         gradsmith.explain("ConvGrad", "int8")
+    with pytest.raises(ValueError, match=r"expected float, double, half \(MLFloat16\), bf16 \(BFloat16\), int32,"):
+        gradsmith.explain("ConvGrad", "flaot")
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cuda:-1", "cuda:99999999999", "cpu:1", "nonsense", ""])
