@@ -49,6 +49,13 @@ class DataType(Enum):
         return self
 
     @property
+    def whole_numbers(self) -> tuple[int, int]:
+        """The least and the most that an integer type has."""
+        is_signed = self.dlpack_code == 0
+        bits = 8 * self.size - is_signed
+        return -(2**bits) if is_signed else 0, 2**bits - 1
+
+    @property
     def cpp_enumerator(self) -> str:
         return f"k{self.value[0].upper()}{self.value[1:]}"
 

@@ -16,12 +16,6 @@ COMPARISONS = [OPERATORS[mark] for mark in ("<", "<=", ">", ">=", "==", "!=")]
 _NEGATE = OPERATORS["- "]
 # A formula's numbers are doubles, which hold each whole number below 2^53.
 _EXACT = 2**53 - 1
-_RANGES = {
-    DataType.INT32: (-(2**31), 2**31 - 1),
-    DataType.INT64: (-_EXACT, _EXACT),
-    DataType.UINT8: (0, 2**8 - 1),
-    DataType.UINT32: (0, 2**32 - 1),
-}
 
 
 def whole_number(graph: Graph, node: int) -> int | None:
@@ -54,9 +48,9 @@ def _problems(op: Op, graph: Graph) -> Iterator[Problem]:
 def _unfit(op: Op, number: int, other: Node) -> str:
     """Why the number is not compared with what another node gives; empty where it is."""
     types = _types(op, other)
-    least = min([_RANGES[one][0] for one in types], default=number)
-    most = max([_RANGES[one][1] for one in types], default=number)
-    if least <= number <= most:
+    least = max(-_EXACT, min([one.whole_numbers[0] for one in types], default=number))
+    most = min(_EXACT, max([one.whole_numbers[1] for one in types], default=number))
+    if not types or least <= number <= most:
         return ""
     what = f"index({other.name})" if other.operation == INDEX else other.name
     kinds = listing([one.value for one in types])

@@ -243,9 +243,12 @@ std::string Race::WhySkipped(const Candidate& candidate) const {
   if (is_over()) {
     return std::string(kSpent);
   }
+  const auto found = engines_.find(candidate.engine);
+  const bool did_well =
+      found != engines_.end() && !IsHopeless(found->second.quickest, best_->decision.milliseconds);
   const bool is_hopeless = std::ranges::any_of(
       hopeless_, [&](const std::string& engine) { return candidate.engine.ends_with(engine); });
-  return is_hopeless ? "not tried: the engine took much longer than the best" : "";
+  return is_hopeless && !did_well ? "not tried: the engine took much longer than the best" : "";
 }
 
 }  // namespace gradsmith::internal

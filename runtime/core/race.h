@@ -70,7 +70,7 @@ class Race {
   double loading_ = 0;
   int tried_ = 0;
   std::set<std::string> ids_of_tried_;
-  /// Engines of which neither other knobs nor detours are tried.
+  /// Engines of which neither other knobs nor detours are tried, unless they have done well.
   std::vector<std::string> hopeless_;
   std::map<std::string, EngineSoFar> engines_;
   QuickestOfForms forms_;

@@ -132,6 +132,15 @@ TEST(Selection, BenchmarkRunsTwiceWhatTakesTenMillisecondsAndFourTimesTheBest) {
       "not tried: the engine took much longer than the best");
 }
 
+/// Nor does a bad setting speak for others of an engine that did well, or of its detours.
+TEST(Selection, BenchmarkGoesOnWithAnEngineThatDidWellOnce) {
+  FakeSpace space(
+      {{Good("a/1", 2), Good("nhwc a/1", 2.1), Good("a/2", 10.1), Good("a/3", 1),
+        Good("nhwc a/2", 0.5)}});
+  EXPECT_EQ(Choice(space, In(SearchMode::kBenchmark)), "nhwc a/2");
+  EXPECT_GE(space.timed["a/3"], 3);
+}
+
 /// A first run may take long as it loads code, and says nothing of those that follow.
 TEST(Selection, BenchmarkDropsNothingForItsFirstRun) {
   std::vector<Engine> engines = {Good("best", 1), Good("cold/1"), Good("cold/2", 0.3)};

@@ -42,12 +42,10 @@ struct OperandForm {
 /// - the task as it is, unless an input has zero strides or an odd address;
 /// - "packed": copies of those operands that have odd strides or addresses;
 /// - "subsampled": see above;
-/// - "bordered": where the ends of an axis have unlike padding, for which cuDNN has few engines;
-/// see
-///   above. Half and bf16 are channels last in it;
-/// - "patches": x as the matrix of its patches, channels last, with a multiple of columns that
-/// tensor
-///   cores take;
+/// - "bordered": where the ends of an axis have unlike padding, for which cuDNN has few engines.
+///   Half and bf16 are channels last in it;
+/// - "patches": x as the matrix of its patches, channels last, and a multiple of columns for tensor
+///   cores;
 /// - "padded4" and "padded8": channels last, and a multiple of so many of them, which tensor cores
 ///   need;
 /// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -328,6 +330,14 @@ TEST(FormsOf, UnlikeEndsAreABorderOfX) {
   task.problem.type = DataType::kMLFloat16;
   EXPECT_EQ(FormsOf(task)[1].name, "bordered");
   EXPECT_EQ(FormsOf(task)[1].copied, kAllCopied);
+}
+
+TEST(FormsOf, ABorderIsNoLargerThanATensor) {
+  Task task = Dense(Primitive::kForward);
+  Axis& height = task.problem.axes[0];
+  height.pad_end = std::int64_t{1} << 60;
+  height.stride = std::int64_t{1} << 58;
+  EXPECT_EQ(Detours(task), (Forms{{"nhwc", kAllCopied}}));
 }
 
 TEST(FormsOf, PatchesThatDoNotOverlapAreColumnsOfAMatrix) {
