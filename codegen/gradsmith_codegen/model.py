@@ -372,7 +372,7 @@ class Op(Located):
 
     def is_whole(self, tensor: Tensor) -> bool:
         """Its elements are integers or truth values in every row."""
-        types = self.types_of(tensor)
+        types = self.types_of(tensor) if self.has_types_of(tensor) else []
         return bool(types) and not any(one.is_floating for one in types)
 
     @property

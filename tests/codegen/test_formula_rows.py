@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -638,3 +641,19 @@ def test_a_truth_value_is_of_a_row() -> None:
     assert lines(functor(op_of((formulas[0], formulas[2]), ('Z: {type: bool, shape: ["*P"]}',))), "RowOutputs") == [
         "outputs[0] = row.results[0] > A{0} ? A{1} : A{0};"
     ]
+
+
+def test_a_label_of_an_unknown_type_is_told(repository: Path, tmp_path: Path) -> None:
+    """What it looks up is not asked for its type, which no row says."""
+    schema = tmp_path / "ops.yaml"
+    schema.write_text(
+        "schema_version: 1\ndomain: com.example\nsince_version: 1\nops:\n  - name: Pick\n    doc: Looks up.\n"
+        "    formulas: {Y: 'X * weight[label]'}\n    backends: [cpu]\n"
+        "    inputs:\n      X: {type: T, shape: [N, C]}\n      label: {type: '*K', shape: [N]}\n"
+        "      weight: {type: T, shape: [C]}\n    outputs:\n      Y: {type: T, like: X}\n"
+        "    rows:\n      float: {T: float, Tind: int64}\n    cases:\n      - {name: plain, X: [2, 3], label: [2]}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(repository / "codegen")}
+    command = [sys.executable, "-m", "gradsmith_codegen", "check", str(schema)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 1 and "'*K'" in done.stderr, done.stderr

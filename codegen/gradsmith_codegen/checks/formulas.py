@@ -317,7 +317,7 @@ def _bad_lookups(op: Op) -> Iterator[Finding]:
             got = f", and '{name}' is {table.shape_text}" if table else f", which '{name}' is not"
             message = f"what is looked up is an input with one dim, such as [C]{got}"
             yield Finding(message, formula.place(part.table))
-        elif integer is None or not op.is_whole(integer) or integer.is_mask:
+        elif integer is None or (op.has_types_of(integer) and (not op.is_whole(integer) or integer.is_mask)):
             by = part.integer.name
             message = f"'{name}' is looked up by an input of integers, which '{by}' is not"
             yield Finding(message, formula.place(part.integer))
