@@ -133,7 +133,7 @@ def explain(op: Any, *types: Any, device: str = "cpu") -> str:
 
 def _names_of_types() -> str:
     """Each with the short name that it has besides."""
-    short = {"MLFloat16": "half (MLFloat16)", "BFloat16": "bf16 (BFloat16)"}
+    short = {_SPELLINGS[name]: f"{name} ({_SPELLINGS[name]})" for name in ("half", "bf16")}
     *names, last = [short.get(name, name) for name in ELEMENT_TYPES]
     return f"{', '.join(names)} or {last}"
 

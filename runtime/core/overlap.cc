@@ -101,7 +101,7 @@ bool IsNested(const ConstTensorRef& tensor) {
   return true;
 }
 
-/// Of dims that have been checked to be neither negative nor too many elements.
+/// Whether a tensor is there and has elements. No dim is negative: CheckMemory has seen to that.
 bool HasElements(const ConstTensorRef& tensor) {
   return tensor.present &&
          std::find(tensor.dims.begin(), tensor.dims.end(), 0) == tensor.dims.end();

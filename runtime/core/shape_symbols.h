@@ -145,7 +145,8 @@ class ShapeSymbols {
   std::span<Dims> values_ = few_values_;
   std::span<bool> bound_ = few_bound_;
   std::span<std::string_view> origin_ = few_origins_;
-  /// By LengthRoot: one more than the length of the list that was bound first, or 0.
+  /// The length of the first list that was bound, plus one, for each root that LengthRoot returns;
+  /// 0 where none was bound.
   std::span<std::int8_t> lengths_ = few_lengths_;
   /// The inputs that attributes are axes of.
   std::span<const ConstTensorRef> inputs_;

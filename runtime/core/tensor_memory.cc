@@ -30,8 +30,8 @@ bool IsNegative(std::int64_t number) {
   return number < 0;
 }
 
-/// Of a tensor that has a negative dim or stride. Dims first: strides that were derived from a
-/// negative one are negative as well.
+/// The error of a tensor that has a negative dim or stride. It names a dim where there is one,
+/// since strides that were derived from a negative dim are negative as well.
 Status NegativeError(std::string_view name, const ConstTensorRef& tensor) {
   const bool is_dim = std::any_of(tensor.dims.begin(), tensor.dims.end(), IsNegative);
   const IntList& list = is_dim ? tensor.dims : tensor.strides;

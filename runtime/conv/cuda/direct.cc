@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 
 #include "conv/cuda/direct_arguments.h"
@@ -174,6 +175,23 @@ unsigned CheckThreadsFor(double terms) {
   return terms <= kFewTerms ? direct::kMinCheckThreads : direct::kMaxCheckThreads;
 }
 
+class DirectPlan final : public internal::Plan {
+ public:
+  DirectPlan(const cuda::DeviceInfo& device, const Task& task) : device_(device), task_(task) {}
+
+  [[nodiscard]] std::size_t workspace() const override { return 0; }
+
+  Status Run(const internal::Launch& launch) override {
+    return Direct(
+        device_, launch.stream, task_.primitive, task_.problem, launch.operands[kX],
+        launch.operands[kW], launch.operands[kY], task_.accumulate);
+  }
+
+ private:
+  const cuda::DeviceInfo& device_;
+  Task task_;
+};
+
 }  // namespace
 
 Status Direct(
@@ -235,6 +253,10 @@ Status CheckSample(
   return cuda::Launch(
       *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,
       difference);
+}
+
+std::unique_ptr<internal::Plan> MakeDirectPlan(const cuda::DeviceInfo& device, const Task& task) {
+  return std::make_unique<DirectPlan>(device, task);
 }
 
 std::int64_t CheckedElements(Primitive primitive, const Problem& problem) {

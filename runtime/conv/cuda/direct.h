@@ -4,8 +4,10 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "conv/task.h"
+#include "core/plan.h"
 #include "cuda/device.h"
 #include "cuda/tensor_ops.h"
 #include "gradsmith/status.h"
@@ -30,6 +32,9 @@ Status Direct(
     void* w,
     void* y,
     bool accumulate);
+
+/// MakeDirectPlan returns a plan that computes the task by Direct.
+std::unique_ptr<internal::Plan> MakeDirectPlan(const cuda::DeviceInfo& device, const Task& task);
 
 /// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
 /// how far those in memory are from them to device memory. The corners, a border of each axis, and

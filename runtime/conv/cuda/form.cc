@@ -176,7 +176,7 @@ bool HasUnlikeEnds(const Problem& problem) {
       [](const Axis& axis) { return PaddingAhead(axis) != 0; });
 }
 
-/// Nothing where x would have more elements than a tensor may have.
+/// Returns nothing where the wider x would have more elements than a tensor may have.
 std::optional<OperandForm> Bordered(const Task& task) {
   constexpr std::int64_t kMostElements = std::int64_t{1} << 59;
   Task inner = task;

@@ -26,24 +26,6 @@ namespace {
 using internal::KernelName;
 using internal::Plan;
 
-/// Runs our own kernel.
-class DirectPlan final : public Plan {
- public:
-  DirectPlan(const cuda::DeviceInfo& device, const Task& task) : device_(device), task_(task) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return 0; }
-
-  Status Run(const internal::Launch& launch) override {
-    return Direct(
-        device_, launch.stream, task_.primitive, task_.problem, launch.operands[kX],
-        launch.operands[kW], launch.operands[kY], task_.accumulate);
-  }
-
- private:
-  const cuda::DeviceInfo& device_;
-  Task task_;
-};
-
 Status Unfit(const KernelName& name) {
   return InvalidArgument("'" + name.Write() + "' does not fit the problem");
 }
@@ -73,7 +55,7 @@ std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildInAnyForm(
   using Built = Result<std::unique_ptr<Plan>>;
   const std::string kernel = name.Kernel();
   if (kernel == kDirect) {
-    return std::unique_ptr<Plan>(std::make_unique<DirectPlan>(device(), task_));
+    return MakeDirectPlan(device(), task_);
   }
   if (kernel == kDepthwiseTiles) {
     const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);

@@ -20,24 +20,6 @@
 namespace gradsmith::conv {
 namespace {
 
-/// Our own kernel, which computes a form's task.
-class InnerPlan final : public internal::Plan {
- public:
-  InnerPlan(const cuda::DeviceInfo& device, const Task& task) : device_(device), task_(task) {}
-
-  [[nodiscard]] std::size_t workspace() const override { return 0; }
-
-  Status Run(const internal::Launch& launch) override {
-    return Direct(
-        device_, launch.stream, task_.primitive, task_.problem, launch.operands[kX],
-        launch.operands[kW], launch.operands[kY], task_.accumulate);
-  }
-
- private:
-  const cuda::DeviceInfo& device_;
-  Task task_;
-};
-
 class CudaConvFormPlans : public cuda::GpuTest {
  protected:
   /// Small integers, which all sums are made of to the last bit, in any order.
@@ -63,7 +45,7 @@ class CudaConvFormPlans : public cuda::GpuTest {
         result.Fill([] { return std::numeric_limits<double>::quiet_NaN(); });
       }
       const std::unique_ptr<internal::Plan> plan =
-          WrapPlan(device(), task, form, std::make_unique<InnerPlan>(device(), form.inner));
+          WrapPlan(device(), task, form, MakeDirectPlan(device(), form.inner));
       const std::array<void*, kOperands> operands = {
           tensors.x->GpuRef().data, tensors.w->GpuRef().data, tensors.y->GpuRef().data};
       const cuda::Block workspace(plan->workspace());
