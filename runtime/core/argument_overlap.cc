@@ -34,7 +34,7 @@ Status CheckOverlapsOf(
     const Ranges& in_outputs) {
   const int i = in_outputs.size() - 1;
   const TensorSpec& spec = op.outputs[static_cast<std::size_t>(i)];
-  Status status = CheckNotShared(spec.name, output);
+  Status status;
   for (int j = 0; status.ok() && j < in_inputs.size(); ++j) {
     const ConstTensorRef& input = inputs[static_cast<std::size_t>(j)];
     const bool in_place = spec.in_place_of == j && SameMemory(output, input);
@@ -125,11 +125,6 @@ Status CheckManyOverlaps(
   std::sort(reaches.begin(), reaches.end(), [](const Reach& a, const Reach& b) {
     return a.range.begin < b.range.begin;
   });
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    if (Status status = CheckNotShared(op.outputs[i].name, written[i]); !status.ok()) {
-      return status;
-    }
-  }
   for (std::size_t i = 0; i < reaches.size(); ++i) {
     for (std::size_t j = i + 1; j < reaches.size() && reaches[j].range.begin < reaches[i].range.end;
          ++j) {
@@ -142,6 +137,18 @@ Status CheckManyOverlaps(
 }
 
 }  // namespace
+
+Status CheckNoneIsShared(const OpSchema& op, std::span<const TensorRef> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].present) {
+      continue;
+    }
+    if (Status status = CheckNotShared(op.outputs[i].name, outputs[i]); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
 
 Status CheckOverlaps(
     const OpSchema& op,

@@ -9,8 +9,11 @@
 
 namespace gradsmith::internal {
 
-/// CheckOverlaps refuses an output that shares memory with itself, with an input that it may not
-/// take the place of, or with another output.
+/// CheckNoneIsShared refuses an output of which elements share memory.
+Status CheckNoneIsShared(const OpSchema& op, std::span<const TensorRef> outputs);
+
+/// CheckOverlaps refuses an output that shares memory with an input that it may not take the place
+/// of, or with another output.
 Status CheckOverlaps(
     const OpSchema& op,
     std::span<const ConstTensorRef> inputs,

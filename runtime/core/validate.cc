@@ -10,6 +10,7 @@
 #include "core/argument_overlap.h"
 #include "core/attribute_check.h"
 #include "core/call_shapes.h"
+#include "core/checked_call.h"
 #include "core/exceptions.h"
 #include "core/held_shape.h"
 #include "core/list_schema.h"
@@ -107,6 +108,66 @@ Status CheckOutputIsAsked(const OpSchema& op, std::span<const TensorRef> outputs
   return InvalidArgument("no output is asked for; expected at least one of " + Join(names));
 }
 
+/// CheckContext checks that a context is one for the row.
+Status CheckContext(const Row& row, const Context& context) {
+  if (context.backend() != row.backend) {
+    return InvalidArgument(
+        "the context is on " + std::string(ToString(context.backend())) + "; expected " +
+        std::string(ToString(row.backend)));
+  }
+  if (row.backend == Backend::kCpu && context.device().index != 0) {
+    return CheckCpuIndex(context.device().index).WithPrefix("the context's device: ");
+  }
+  if (row.repeatable == Repeatable::kNever && context.options().deterministic.value_or(false)) {
+    return Unsupported(
+        "two calls never give the same bits, and the context is deterministic; expected a context "
+        "that is not");
+  }
+  return CheckWorkspace(context);
+}
+
+/// CheckArguments checks all but which tensors overlap.
+Status CheckArguments(
+    const Row& row,
+    const Context& context,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const OpSchema& op = *row.op;
+  if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckTensors(row, context, "input", op.inputs, inputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckTensors(row, context, "output", op.outputs, outputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckOutputIsAsked(op, outputs); !status.ok()) {
+    return status;
+  }
+  if (Status status = CheckShapes(op, attributes, inputs, outputs); !status.ok()) {
+    return status;
+  }
+  return CheckNoneIsShared(op, outputs);
+}
+
+/// AddressesFit returns whether each tensor has memory where its elements may lie, if it is more
+/// than a shape. An empty tensor, which needs none, may be told to have none.
+template <typename Ref>
+bool AddressesFit(std::span<const TensorSpec> specs, std::span<const Ref> tensors) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool fits =
+        tensors[i].data == nullptr
+            ? specs[i].shape_only || !tensors[i].present
+            : reinterpret_cast<std::uintptr_t>(tensors[i].data) % SizeOf(tensors[i].type) == 0;
+    if (!fits) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Status CheckWorkspace(const Context& context) {
@@ -141,39 +202,18 @@ Status ValidateCall(
     const void* attributes,
     std::span<const ConstTensorRef> inputs,
     std::span<const TensorRef> outputs) {
-  const OpSchema& op = *row.op;
-  if (context.backend() != row.backend) {
-    return InvalidArgument(
-        "the context is on " + std::string(ToString(context.backend())) + "; expected " +
-        std::string(ToString(row.backend)));
-  }
-  if (row.backend == Backend::kCpu && context.device().index != 0) {
-    return CheckCpuIndex(context.device().index).WithPrefix("the context's device: ");
-  }
-  if (row.repeatable == Repeatable::kNever && context.options().deterministic.value_or(false)) {
-    return Unsupported(
-        "two calls never give the same bits, and the context is deterministic; expected a context "
-        "that is not");
-  }
-  if (Status status = CheckWorkspace(context); !status.ok()) {
+  if (Status status = CheckContext(row, context); !status.ok()) {
     return status;
   }
-  if (Status status = ValidateAttributes(op, attributes); !status.ok()) {
-    return status;
+  const CheckedCall call(row, context.device(), attributes, inputs, outputs);
+  if (!call.HasPassed() || !AddressesFit(row.op->inputs, inputs) ||
+      !AddressesFit(row.op->outputs, outputs)) {
+    if (Status status = CheckArguments(row, context, attributes, inputs, outputs); !status.ok()) {
+      return status;
+    }
+    call.NotePassed();
   }
-  if (Status status = CheckTensors(row, context, "input", op.inputs, inputs); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckTensors(row, context, "output", op.outputs, outputs); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckOutputIsAsked(op, outputs); !status.ok()) {
-    return status;
-  }
-  if (Status status = CheckShapes(op, attributes, inputs, outputs); !status.ok()) {
-    return status;
-  }
-  return CheckOverlaps(op, inputs, outputs);
+  return CheckOverlaps(*row.op, inputs, outputs);
 }
 
 namespace {

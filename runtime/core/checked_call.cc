@@ -1,0 +1,202 @@
+#include "core/checked_call.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <span>
+
+#include "core/attribute_value.h"
+
+namespace gradsmith::internal {
+
+namespace {
+
+using Words = CheckedCall::Words;
+
+/// WordWriter adds words while there is room.
+class WordWriter {
+ public:
+  explicit WordWriter(Words& words) : words_(words) {}
+
+  void Add(std::integral auto word) {
+    if (size_ < words_.all.size()) {
+      words_.all[size_] = static_cast<std::int64_t>(word);
+    }
+    ++size_;
+  }
+  void Add(double number) { Add(std::bit_cast<std::int64_t>(number)); }
+  void Add(const void* address) { Add(std::bit_cast<std::intptr_t>(address)); }
+  template <typename Number>
+  void Add(const BasicList<Number>& list) {
+    Add(list.size());
+    AddNumbers(list);
+  }
+  template <typename Number>
+  void AddNumbers(const BasicList<Number>& list) {
+    for (const Number number : list) {
+      Add(number);
+    }
+  }
+
+  /// Finish sets how many there are: none where not all had room.
+  void Finish() { words_.size = size_ <= words_.all.size() ? size_ : 0; }
+
+ private:
+  Words& words_;
+  std::size_t size_ = 0;
+};
+
+/// AddValue adds whether there is a value, and the value.
+template <typename T>
+void AddValue(const AttributeSpec& spec, const void* attributes, WordWriter& words) {
+  const T* value = FindAttribute<T>(spec, attributes);
+  if (spec.optional) {
+    words.Add(value != nullptr);
+  }
+  if (value != nullptr) {
+    words.Add(*value);
+  }
+}
+
+void AddAttribute(const AttributeSpec& spec, const void* attributes, WordWriter& words) {
+  switch (spec.kind) {
+    case AttributeKind::kInt:
+      return AddValue<std::int64_t>(spec, attributes, words);
+    case AttributeKind::kFloat:
+      return AddValue<double>(spec, attributes, words);
+    case AttributeKind::kInts:
+      return AddValue<IntList>(spec, attributes, words);
+    case AttributeKind::kFloats:
+      return AddValue<FloatList>(spec, attributes, words);
+    case AttributeKind::kEnum:
+      return words.Add(AttributeAt<std::uint8_t>(spec, attributes));
+    case AttributeKind::kBool:
+      return AddValue<bool>(spec, attributes, words);
+    case AttributeKind::kString:
+      return;  // GoesByWords: there is none
+  }
+}
+
+/// TraitsOf packs what a tensor has beside its dims, strides, address and device.
+std::int64_t TraitsOf(const ConstTensorRef& tensor) {
+  return std::int64_t{tensor.present} | std::int64_t{tensor.accumulate} << 1 |
+         std::int64_t{tensor.dims.too_long()} << 2 | std::int64_t{tensor.strides.too_long()} << 3 |
+         static_cast<std::int64_t>(tensor.type) << 8 |
+         static_cast<std::int64_t>(tensor.device.backend) << 16 |
+         std::int64_t{tensor.dims.size()} << 24 | std::int64_t{tensor.strides.size()} << 32;
+}
+
+template <typename Ref>
+void AddTensors(std::span<const Ref> tensors, WordWriter& words) {
+  words.Add(tensors.size());
+  for (const Ref& tensor : tensors) {
+    words.Add(TraitsOf(tensor));
+    words.Add(tensor.device.index);
+    words.AddNumbers(tensor.dims);
+    words.AddNumbers(tensor.strides);
+  }
+}
+
+/// Whether the checks go by words alone. An op that is spelled out for lists of one length is made
+/// for each call, a shape that an input holds lies in memory, and texts have any length.
+bool GoesByWords(const OpSchema& op) {
+  const auto holds_shape = [](const TensorSpec& spec) { return !spec.shape_of.empty(); };
+  const auto is_text = [](const AttributeSpec& spec) {
+    return spec.kind == AttributeKind::kString;
+  };
+  return op.list_length == 0 && std::none_of(op.inputs.begin(), op.inputs.end(), holds_shape) &&
+         std::none_of(op.attributes.begin(), op.attributes.end(), is_text);
+}
+
+/// HashOf adds up products, which wait for nothing. Words that hash alike are compared anyway.
+std::uint64_t HashOf(const Words& words) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+  std::uint64_t factor = kOdd;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < words.size; ++i, factor += 2 * kOdd) {
+    sum += static_cast<std::uint64_t>(words.all[i]) * factor;
+  }
+  return (sum ^ sum >> 32U) * kOdd;
+}
+
+/// The calls of a thread, each in the place that its hash says: a later one takes it over.
+struct PassedCalls {
+  static constexpr int kBits = 7;
+  std::array<Words, 1U << kBits> places;  // of 1,288 bytes
+};
+
+constinit thread_local PassedCalls* passed_calls = nullptr;
+
+/// PassedCallsOwner allocates the thread's calls and deletes them when it ends. Destructors that
+/// make calls later find none, as does a thread for which there was no memory.
+class PassedCallsOwner {
+ public:
+  PassedCallsOwner() { passed_calls = new (std::nothrow) PassedCalls; }
+  ~PassedCallsOwner() {
+    delete passed_calls;
+    passed_calls = nullptr;
+  }
+  PassedCallsOwner(const PassedCallsOwner&) = delete;
+  PassedCallsOwner& operator=(const PassedCallsOwner&) = delete;
+  PassedCallsOwner(PassedCallsOwner&&) = delete;
+  PassedCallsOwner& operator=(PassedCallsOwner&&) = delete;
+};
+
+/// PlaceOf returns where words are remembered; null where they are not.
+Words* PlaceOf(const Words& words) {
+  thread_local const PassedCallsOwner owner;
+  return passed_calls == nullptr || words.size == 0
+             ? nullptr
+             : &passed_calls->places[HashOf(words) >> (64 - PassedCalls::kBits)];
+}
+
+}  // namespace
+
+bool operator==(const Words& a, const Words& b) {
+  return a.size == b.size &&
+         std::memcmp(a.all.data(), b.all.data(), a.size * sizeof(std::int64_t)) == 0;
+}
+
+// NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): words are written before they are read
+CheckedCall::CheckedCall(
+    const Row& row,
+    Device device,
+    const void* attributes,
+    std::span<const ConstTensorRef> inputs,
+    std::span<const TensorRef> outputs) {
+  const OpSchema& op = *row.op;
+  if (!GoesByWords(op)) {
+    return;
+  }
+  WordWriter words(words_);
+  words.Add(&row);
+  words.Add(&op);
+  words.Add(op.inputs.data());
+  words.Add(op.symbols.data());
+  words.Add(static_cast<int>(device.backend));
+  words.Add(device.index);
+  for (const AttributeSpec& spec : op.attributes) {
+    AddAttribute(spec, attributes, words);
+  }
+  AddTensors(inputs, words);
+  AddTensors(outputs, words);
+  words.Finish();
+  place_ = PlaceOf(words_);
+}
+
+bool CheckedCall::HasPassed() const {
+  return place_ != nullptr && *place_ == words_;
+}
+
+void CheckedCall::NotePassed() const {
+  if (place_ != nullptr) {
+    *place_ = words_;
+  }
+}
+
+}  // namespace gradsmith::internal
