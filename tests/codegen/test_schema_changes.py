@@ -129,6 +129,12 @@ def test_what_breaks_callers(edit: tuple[str, str], message: str) -> None:
     assert any(change.message.startswith(message) for change in found if change.effect is Effect.BREAKING)
 
 
+def test_what_is_called_otherwise_is_not_new() -> None:
+    for edit, message in BREAKING:
+        if " is called " in message:
+            assert [change.message for change in _changes(RICH, edited(RICH, edit))] == [message]
+
+
 @pytest.mark.parametrize(("edit", "message"), [*COMPATIBLE, *BREAKING], ids=[m for _, m in [*COMPATIBLE, *BREAKING]])
 def test_each_way_something_is_told(edit: tuple[str, str], message: str) -> None:
     """What is compatible in one direction need not be in the other, but it is a change there too."""
@@ -254,6 +260,7 @@ def test_formulas_that_give_something_else(edit: tuple[str, str], messages: list
         ("X", "X + exp(more)", False),
         ("X", "X + div0(X, more)", False),
         ("X", "where(given(more), X, 1)", False),
+        ("X", "where(not (not given(more)), 1, X)", True),
         ("X", "where(more > 0, X + 1, X)", False),
         ("X + 1", "X + factor + more", False),
     ],
