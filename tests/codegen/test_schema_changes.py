@@ -279,6 +279,14 @@ def test_a_new_optional_input_is_absent_in_calls_there_were(one: str, other: str
     assert list(messages.items()) == [now]
 
 
+def test_a_new_input_that_calls_need_is_not_absent() -> None:
+    old = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X}"))
+    needed = MORE.replace(", optional: true", "")
+    new = edited(old, ("Y: X}", "Y: X + more}"), ("    outputs:", f"      {needed}\n    outputs:"))
+    messages = [change.message for change in _changes(old, new) if change.effect is Effect.BREAKING]
+    assert messages == ["input 'more' was added at the end", "output 'Y' is computed otherwise: X + more, was X"]
+
+
 def test_an_input_that_calls_give_is_not_absent() -> None:
     two = edited(SCALE, ("kernel: scale::Scale", "formulas: {Y: X}"), ("    outputs:", f"      {MORE}\n    outputs:"))
     (change,) = _changes(two, edited(two, ("Y: X}", "Y: X + more}")))
