@@ -212,6 +212,21 @@ def test_types_that_differ() -> None:
     ]
 
 
+def test_types_differ_in_one_way_in_all_rows() -> None:
+    text = entry(("Y: X * m - mean(X, S)",), (Y,), ("m: {type: T1, like: X}",))
+    for row, is_fit in (("half: {T: float, T1: half}", True), ("double: {T: double, T1: float}", False)):
+        schema, diagnostics = load(
+            text.replace("half_float: {T: MLFloat16}", f"bf16: {{T: float, T1: bf16}}\n      {row}")
+        )
+        told = "rows have half or bf16 beside float, and no other types, and 'm' is T1, 'X' T"
+        assert [one.message.removeprefix("the formulas fit no pattern: ") for one in diagnostics] == [told] * (
+            not is_fit
+        )
+        if schema and is_fit:
+            schedule = steps(schema.ops[0]).schedule
+            assert (schedule.first, schedule.second) == ("T1", "T")
+
+
 def test_counts_are_given() -> None:
     op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
     assert steps(op).schedule.counts == [("P",)]
