@@ -227,6 +227,12 @@ def test_types_differ_in_one_way_in_all_rows() -> None:
             assert (schedule.first, schedule.second) == ("T1", "T")
 
 
+def test_what_has_no_data_has_any_types() -> None:
+    shape_only = "A: {type: T1, like: X, shape_only: true}"
+    types = ", T1: int64}\n      wide: {T: float, T1: float"
+    assert operands(op_of(("Y: X - mean(X, S)",), (Y,), (shape_only,), types)) == [["X", "Y"]]
+
+
 def test_counts_are_given() -> None:
     op = op_of(("Y: X - sum(X, S) / count(S) / count(P)",), (Y,))
     assert steps(op).schedule.counts == [("P",)]
