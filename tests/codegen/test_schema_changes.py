@@ -157,6 +157,7 @@ PAIRS = [
      "breaking: shape_of of input 'B' is Y, was not there"),
     ("enum: AutoPad", "enum: AutoPad", "enum: LossReduction",
      "breaking: type of attribute 'auto_pad' is LossReduction, was AutoPad"),
+    (OF_OP, "since_version: 2", "since_version: 3", "breaking: since_version is 3, was 2"),
     (OF_OP, "gradient_of: One", "gradient_of: Other", "breaking: gradient_of is 'Other', was 'One'"),
     (OF_OP, "gradient_of: One", OF_OP, "breaking: gradient_of is '', was 'One'"),
     (OF_OP, OF_OP, "gradient_of: One", "compatible: gradient_of is 'One', was ''"),
