@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "gradsmith/context.h"
@@ -145,6 +146,33 @@ TEST(CpuRows, SumsAreOfDoubles) {
       RowsOnCpu<TotalsRows>(Context(), AlongAxis(1), {}, &of_x, &of_columns, &of_rows).ok());
   EXPECT_EQ(rows[0], 2);
   EXPECT_EQ(columns[0], 2);
+}
+
+/// Pieces of long rows, and of many columns, begin and end among neighbours.
+TEST(CpuRows, PiecesOfRowsOfTwoDims) {
+  constexpr std::size_t kSize = kRowsGrain - 100;
+  constexpr std::size_t kApart = kSize + 1;
+  constexpr std::size_t kLength = 3 * kSize;
+  const Dims dims = {1, 3, kSize};
+  std::vector<float> x(3 * kApart, kNan);
+  for (std::size_t i = 0; i < kLength; ++i) {
+    x[i / kSize * kApart + i % kSize] = static_cast<float>(i);
+  }
+  const TensorRef of_x(DataType::kFloat, x.data(), dims, {3 * kApart, kApart, 1}, {});
+  const TensorRef* const none = nullptr;
+  std::vector<float> factor = {1};
+  const TensorRef of_factor = Of(factor, {1});
+  std::vector<float> y(kLength, kNan);
+  const TensorRef of_y = Of(y, dims);
+  const RowsAxes axes = AxesFrom(1, 3);
+  ASSERT_TRUE(RowsOnCpu<ScaledRows>(Context(), axes, {}, &of_x, &of_factor, &of_y, none).ok());
+  std::vector<float> sums(kLength, kNan);
+  const TensorRef of_sums = Of(sums, {3, kSize});
+  ASSERT_TRUE(RowsOnCpu<TotalsRows>(Context(), axes, {}, &of_x, &of_sums, none).ok());
+  std::vector<float> counted(kLength);
+  std::iota(counted.begin(), counted.end(), 0.F);
+  EXPECT_EQ(y, counted);
+  EXPECT_EQ(sums, counted);
 }
 
 /// What a table has at a row's label, where one outside is 0, and where it is refused.
