@@ -34,8 +34,8 @@ LEGACY_GOALS = {name: kind.legacy_goal for name, kind in kinds().items() if kind
 KIND_NAMES = {name: kind.title for name, kind in kinds().items()}
 MEMORY_GOAL = 0.85  # of the rate of a copy
 ENOUGH_BYTES = 50e6  # of a tensor, for that
-HOST_GOALS = {"outputs_3": 15.0, "outputs_1": 6.0}  # microseconds
-FIRST_GOALS = {"heuristic": 60.0, "remembered": 2.0}  # milliseconds
+HOST_GOALS = {"outputs_3": 4.0, "outputs_1": 6.0}  # microseconds
+FIRST_GOALS = {"heuristic": 60.0, "remembered": 2.0}  # milliseconds, of the slowest new shape and of a median
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ def host_goals(results: dict[str, Any]) -> list[Goal]:
     first = results.get("first_calls") or {}
     again = ("heuristic_again", "benchmark_again")
     remembered = [(first.get(key) or {}).get("precompiled_ms") for key in again]
-    heuristic = (first.get("heuristic") or {}).get("new_shape_ms")
-    found.append(below("first call by heuristics", heuristic, FIRST_GOALS["heuristic"], "ms"))
+    slowest_new = (first.get("heuristic") or {}).get("new_shape_slowest_ms")
+    found.append(below("first call by heuristics", slowest_new, FIRST_GOALS["heuristic"], "ms"))
     slowest = max(filter(None, remembered), default=None)
     found.append(below("first call by a remembered precompiled choice", slowest, FIRST_GOALS["remembered"], "ms"))
     return found

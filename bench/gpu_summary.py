@@ -68,6 +68,7 @@ OTHER_SUITES = {
     "few_channels": ("conv",),
     "first_layers": ("conv",),
     "large_filters": ("conv",),
+    "named_kinds": ("conv",),
     "narrow_groups": ("conv",),
     "patches": ("conv",),
     "pointwise": ("conv",),
