@@ -93,9 +93,9 @@ void Choose(const std::string& id) {
   DecisionCache::Named(std::nullopt).Add({*together});
 }
 
-/// Enqueued, recorded, and launched as recorded.
-void RunThrice(const OpCall& call, const Context& context) {
-  for (int run = 0; run < 3; ++run) {
+/// Enqueued in the first run, recorded in the second, and launched as recorded in the third.
+void RunOften(const OpCall& call, const Context& context, int runs) {
+  for (int run = 0; run < runs; ++run) {
     SCOPED_TRACE(call.Describe() + ", run " + std::to_string(run));
     call.ResetOutputs();
     const Status status = call.Run(context);
@@ -178,9 +178,9 @@ TEST_F(CudaConvOnePass, EveryFormComputesTheSame) {
         if (!with_bias) {
           call.outputs[2] = nullptr;
         }
-        ASSERT_TRUE(call.Run(context).ok());
+        ASSERT_TRUE(call.Run(context.ForPreparing()).ok());
         ASSERT_NO_FATAL_FAILURE(Choose(id));
-        ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+        ASSERT_NO_FATAL_FAILURE(RunOften(call, context, is_thorough ? 3 : 1));
         ASSERT_TRUE(Together());
         EXPECT_EQ(Together()->decision.id, id) << "forgotten";
       }
@@ -285,7 +285,7 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
     }
     ASSERT_TRUE(ClearCache().ok());
     OpCall call = MakeConvGrad(problem.shape, DataType::kMLFloat16, Layout::kChannelsLast, random);
-    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+    ASSERT_NO_FATAL_FAILURE(RunOften(call, context, 3));
     ASSERT_EQ(Together().has_value(), is_large) << RecentChoices(8);
     if (is_large) {
       EXPECT_EQ(Together()->decision.id, problem.id);
@@ -293,7 +293,7 @@ TEST_F(CudaConvOnePass, IsTheFirstChoiceOfLargeTensors) {
     }
     ASSERT_TRUE(ClearCache().ok());
     call.outputs[0] = nullptr;
-    ASSERT_NO_FATAL_FAILURE(RunThrice(call, context));
+    ASSERT_NO_FATAL_FAILURE(RunOften(call, context, 3));
     EXPECT_FALSE(Together()) << RecentChoices(8);
   }
 }
