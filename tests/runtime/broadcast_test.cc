@@ -24,6 +24,9 @@ TEST(Broadcast, DimsThatDoNotFitAreNamed) {
       dims.status().message(),
       "dimension 1 would be both 2 and 4; expected equal dims, or 1, counted from the last");
   EXPECT_FALSE(BroadcastDims({{0}, {2}}).ok());
+  EXPECT_EQ(
+      BroadcastDims({{2}, {4, 3}}).status().message(),
+      "dimension 1 would be both 2 and 3; expected equal dims, or 1, counted from the last");
 }
 
 TEST(Broadcast, OperatorsSayWhatDoesNotFit) {
@@ -41,6 +44,7 @@ TEST(Broadcast, OperatorsSayWhatDoesNotFit) {
 TEST(Broadcast, OneWay) {
   EXPECT_TRUE(BroadcastsTo({3, 1}, {2, 3, 4}));
   EXPECT_FALSE(BroadcastsTo({2, 3, 4}, {3, 4}));
+  EXPECT_FALSE(BroadcastsTo({1, 3, 4}, {3, 4}));
   EXPECT_FALSE(BroadcastsTo({3}, {1}));
 }
 

@@ -224,18 +224,29 @@ constexpr OpSchema kOpOfParts = {
 TEST(Lists, LengthsWhoseSumDoesNotFitAreRefused) {
   constexpr Row kRow = {.op = &kOpOfParts, .name = "float", .run = &RunStep, .entry_line = &kLine};
   constexpr std::int64_t kHalf = std::int64_t{1} << 62U;
-  const auto infer = [&](std::int64_t first, std::int64_t second) {
-    const std::vector<ConstTensorRef> parts = {
-        {DataType::kFloat, nullptr, Dims{0, first}}, {DataType::kFloat, nullptr, Dims{0, second}}};
+  const auto infer = [&](const std::vector<std::int64_t>& lengths) {
+    std::vector<ConstTensorRef> parts;
+    for (const std::int64_t length : lengths) {
+      parts.emplace_back(DataType::kFloat, nullptr, Dims{0, length});
+    }
     return Kernel::Create(kRow)->InferShapes(parts);
   };
-  const Result<std::vector<Dims>> most = infer(kHalf, kHalf - 1);
+  const Result<std::vector<Dims>> most = infer({kHalf, kHalf - 1});
   ASSERT_TRUE(most.ok()) << most.status().message();
   EXPECT_EQ(*most, (std::vector<Dims>{{0, kHalf - 1 + kHalf}}));
   EXPECT_EQ(
-      infer(kHalf, kHalf).status().message(),
+      infer({kHalf, kHalf}).status().message(),
       "Concat[float] on cpu (test.yaml:7): P[0] = 4611686018427387904 from X[0], "
       "P[1] = 4611686018427387904 from X[1], whose sum does not fit; expected less than 2^63");
+  std::string eight;
+  for (int part = 0; part < 8; ++part) {
+    const std::string place = "[" + std::to_string(part) + "]";
+    eight += (part == 0 ? "P" : ", P") + place + " = 4611686018427387904 from X" + place;
+  }
+  EXPECT_EQ(
+      infer(std::vector<std::int64_t>(9, kHalf)).status().message(),
+      "Concat[float] on cpu (test.yaml:7): " + eight +
+          " and so on, whose sum does not fit; expected less than 2^63");
 }
 
 TEST(Lists, AreSpelledOutOnceForEachLength) {
