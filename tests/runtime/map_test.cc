@@ -169,6 +169,17 @@ TEST(MapOnCpu, SumsOverWhatOutputsLack) {
   }
 }
 
+TEST(MapOnCpu, SumsAreOfDoubles) {
+  constexpr float kLarge = 1 << 24;  // one more is no float
+  std::vector<float> data = {kLarge, 1, 1, -kLarge};
+  std::vector<float> sum(1, -1);
+  const TensorRef in = Ref(data, {4});
+  const TensorRef of_all = Ref(sum, {1});
+  const TensorRef* absent = nullptr;
+  ASSERT_TRUE(MapOnCpu<Sums>(Context(), {}, &in, absent, &of_all, absent).ok());
+  EXPECT_EQ(sum[0], 2);
+}
+
 /// What has no terms is zero, and what is not wanted is left out.
 TEST(MapOnCpu, SumsOfNothing) {
   std::vector<float> data(1);
@@ -222,6 +233,27 @@ TEST(MapOnCpu, RefusesOtherMasks) {
       std::string::npos);
 }
 
+/// Both outputs are in[0].
+struct Twins {
+  static constexpr int kInputs = 1;
+  static constexpr int kOutputs = 2;
+  template <typename A>
+  static void Map(const A* in, A* out, const A* /*scalars*/) {
+    out[0] = out[1] = in[0];
+  }
+};
+
+TEST(MapOnCpu, RefusesOutputsOfOtherDimsThanTheFirst) {
+  std::vector<float> data(12);
+  const TensorRef whole = Ref(data, {3, 4});
+  const TensorRef last = Ref(data, {4});
+  const auto told = [&](const TensorRef& second) {
+    return std::string(MapOnCpu<Twins>(Context(), {}, &whole, &whole, &second).message());
+  };
+  EXPECT_EQ(told(whole), "");
+  EXPECT_EQ(told(last), "output 1 has shape [4]; expected [3, 4]");
+}
+
 TEST(MapOnCpu, RefusesWhatDoesNotFit) {
   std::vector<float> data(12);
   std::vector<double> doubles(12);
@@ -238,6 +270,10 @@ TEST(MapOnCpu, RefusesWhatDoesNotFit) {
   EXPECT_NE(told(shorter).find("input 1 has shape [4, 3]; expected [3, 4]"), std::string::npos);
   EXPECT_NE(told(longer).find("input 1 has shape [2, 3, 4]"), std::string::npos);
   EXPECT_NE(told(other).find("input 1 has type double; expected float"), std::string::npos);
+  const ConstTensorRef* const none = nullptr;
+  EXPECT_EQ(
+      MapOnCpu<Axpy>(Context(), {0.5}, &right, none, &output).message(),
+      "input 1 of a map is absent");
 }
 
 }  // namespace

@@ -342,6 +342,12 @@ TEST(RowsOnCpu, RefusesWhatDoesNotFit) {
   EXPECT_NE(
       told(double_column, factor, x).find("input 1 has type double; expected float"),
       std::string::npos);
+  for (const DataType type : {DataType::kInt32, DataType::kBool}) {
+    const TensorRef integers(type, doubles.data(), Dims{3});
+    EXPECT_EQ(
+        told(column, integers, x),
+        "input 2 has type " + std::string(ToString(type)) + "; expected a floating type");
+  }
   const Status status =
       RowsOnCpu<SumsRows>(Context(), AxesFrom(1, 3), {}, &x, none, none, &x, none, none);
   EXPECT_EQ(status.message(), "rows are made of dim 2 and others; input 0 has 2 dims");
