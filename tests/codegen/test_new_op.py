@@ -303,6 +303,7 @@ X_OF_ROWS = 'X: {type: T, shape: ["*B", C, "*F"]}'
         ("Y: where(mask, X, 0) - mean(X, C)", ['mask: {type: bool, shape: ["*B", "*F"]}', X_OF_ROWS]),
         ("Y: where(mask, 1, 0)", ['mask: {type: bool, shape: ["*D"]}', 'Y: {type: T, shape: ["*D"]}']),
         ("Y: where(bit(m, D), X, 0)", ["m: {type: uint32, shape: [ceil(D / 32)]}", 'X: {type: T, shape: ["*D"]}']),
+        ("Y: where(bit(m, N), X, 0)", ["m: {type: uint32, shape: [ceil(N / 32)]}", 'X: {type: T, shape: ["*N"]}']),
         ("Y: X * axis - mean(X, C)", [X_OF_ROWS, "along: {type: int, default: -1, axis_of: X}"]),
         ("Y: 2 * T", ['T: {type: T1, shape: ["*D"]}', "float: {T1: float}"]),
         ("Y: no * 2", ['"no": {type: T, shape: ["*D"]}', 'Y: {type: T, like: "no"}']),
@@ -418,6 +419,7 @@ def test_line_ends_and_a_byte_order_mark_stay(
 
 def test_ops_need_not_come_last(new_op: NewOp, schema: Path) -> None:
     head, ops = SCALE[: SCALE.index("ops:")], SCALE[SCALE.index("ops:") :].replace("\n  ", "\n")
+    head = "# What all operators share.\n" + head
     schema.write_text(ops + head, encoding="utf-8")
     assert new_op("Stretch", "--like", "Scale", "--write").status == 0
     text = schema.read_text(encoding="utf-8")
