@@ -33,7 +33,7 @@ bool IsSound(const Inputs& inputs, const Outputs& outputs, bool is_spelled_out) 
   op.inputs = kInputs;
   op.outputs = kOutputs;
   op.list_length = is_spelled_out ? 1 : 0;
-  return CheckOverlaps(op, inputs, outputs).ok();
+  return CheckNoneIsShared(op, outputs).ok() && CheckOverlaps(op, inputs, outputs).ok();
 }
 
 bool AreTheSame(const ConstTensorRef& a, const ConstTensorRef& b) {
