@@ -26,8 +26,8 @@ constexpr std::array<TensorSpec, kTensors> kOutputs = {
 using Inputs = std::array<ConstTensorRef, kTensors>;
 using Outputs = std::array<TensorRef, kTensors>;
 
-/// What CheckOverlaps says of the arguments of an op, or of one that is spelled out, whose pairs
-/// are not all compared.
+/// Whether the checks let the arguments of an op pass, or those of one that is spelled out, whose
+/// pairs are not all compared.
 bool IsSound(const Inputs& inputs, const Outputs& outputs, bool is_spelled_out) {
   OpSchema op;
   op.inputs = kInputs;
