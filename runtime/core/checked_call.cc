@@ -66,19 +66,25 @@ void AddValue(const AttributeSpec& spec, const void* attributes, WordWriter& wor
 void AddAttribute(const AttributeSpec& spec, const void* attributes, WordWriter& words) {
   switch (spec.kind) {
     case AttributeKind::kInt:
-      return AddValue<std::int64_t>(spec, attributes, words);
+      AddValue<std::int64_t>(spec, attributes, words);
+      break;
     case AttributeKind::kFloat:
-      return AddValue<double>(spec, attributes, words);
+      AddValue<double>(spec, attributes, words);
+      break;
     case AttributeKind::kInts:
-      return AddValue<IntList>(spec, attributes, words);
+      AddValue<IntList>(spec, attributes, words);
+      break;
     case AttributeKind::kFloats:
-      return AddValue<FloatList>(spec, attributes, words);
+      AddValue<FloatList>(spec, attributes, words);
+      break;
     case AttributeKind::kEnum:
-      return words.Add(AttributeAt<std::uint8_t>(spec, attributes));
+      words.Add(AttributeAt<std::uint8_t>(spec, attributes));
+      break;
     case AttributeKind::kBool:
-      return AddValue<bool>(spec, attributes, words);
+      AddValue<bool>(spec, attributes, words);
+      break;
     case AttributeKind::kString:
-      return;  // GoesByWords: there is none
+      break;  // GoesByWords: there is none
   }
 }
 
@@ -130,29 +136,34 @@ struct PassedCalls {
   std::array<Words, 1U << kBits> places;  // of 1,288 bytes
 };
 
-constinit thread_local PassedCalls* passed_calls = nullptr;
-
 /// PassedCallsOwner allocates the thread's calls and deletes them when it ends. Destructors that
 /// make calls later find none, as does a thread for which there was no memory.
 class PassedCallsOwner {
  public:
-  PassedCallsOwner() { passed_calls = new (std::nothrow) PassedCalls; }
+  PassedCallsOwner() { OfThread() = new (std::nothrow) PassedCalls; }
   ~PassedCallsOwner() {
-    delete passed_calls;
-    passed_calls = nullptr;
+    delete OfThread();
+    OfThread() = nullptr;
   }
   PassedCallsOwner(const PassedCallsOwner&) = delete;
   PassedCallsOwner& operator=(const PassedCallsOwner&) = delete;
   PassedCallsOwner(PassedCallsOwner&&) = delete;
   PassedCallsOwner& operator=(PassedCallsOwner&&) = delete;
+
+  /// OfThread returns the calls that are there, if any: a pointer that is never destroyed.
+  static PassedCalls*& OfThread() {
+    constinit thread_local PassedCalls* calls = nullptr;
+    return calls;
+  }
 };
 
 /// PlaceOf returns where words are remembered; null where they are not.
 Words* PlaceOf(const Words& words) {
   thread_local const PassedCallsOwner owner;
-  return passed_calls == nullptr || words.size == 0
+  PassedCalls* const calls = PassedCallsOwner::OfThread();
+  return calls == nullptr || words.size == 0
              ? nullptr
-             : &passed_calls->places[HashOf(words) >> (64 - PassedCalls::kBits)];
+             : &calls->places[HashOf(words) >> (64 - PassedCalls::kBits)];
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class CheckedCall {
 
   /// Words holds the numbers; it is empty where they are more than it can hold, or where the checks
   /// go by something else as well.
-  struct Words {
+  struct Words {                        // NOLINT(cppcoreguidelines-pro-type-member-init): see `all`
     std::array<std::int64_t, 160> all;  // only the first `size` are ever read
     std::size_t size = 0;
 
