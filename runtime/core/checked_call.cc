@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <new>
 #include <span>
 
 #include "core/attribute_value.h"
@@ -130,48 +130,43 @@ std::uint64_t HashOf(const Words& words) {
   return (sum ^ sum >> 32U) * kOdd;
 }
 
-/// The calls of a thread, each in the place that its hash says: a later one takes it over.
-struct PassedCalls {
-  static constexpr int kBits = 7;
-  std::array<Words, 1U << kBits> places;  // of 1,288 bytes
+/// Place remembers one call, which a later one takes over.
+struct Place {
+  std::atomic_flag is_taken;  // while a thread reads or writes the words
+  std::size_t size = 0;
+  std::array<std::int64_t, CheckedCall::kMaxWords> words = {};
 };
 
-/// PassedCallsOwner allocates the thread's calls and deletes them when it ends. Destructors that
-/// make calls later find none, as does a thread for which there was no memory.
-class PassedCallsOwner {
- public:
-  PassedCallsOwner() { OfThread() = new (std::nothrow) PassedCalls; }
-  ~PassedCallsOwner() {
-    delete OfThread();
-    OfThread() = nullptr;
-  }
-  PassedCallsOwner(const PassedCallsOwner&) = delete;
-  PassedCallsOwner& operator=(const PassedCallsOwner&) = delete;
-  PassedCallsOwner(PassedCallsOwner&&) = delete;
-  PassedCallsOwner& operator=(PassedCallsOwner&&) = delete;
-
-  /// OfThread returns the calls that are there, if any: a pointer that is never destroyed.
-  static PassedCalls*& OfThread() {
-    constinit thread_local PassedCalls* calls = nullptr;
-    return calls;
-  }
-};
-
-/// PlaceOf returns where words are remembered; null where they are not.
-Words* PlaceOf(const Words& words) {
-  thread_local const PassedCallsOwner owner;
-  PassedCalls* const calls = PassedCallsOwner::OfThread();
-  return calls == nullptr || words.size == 0
-             ? nullptr
-             : &calls->places[HashOf(words) >> (64 - PassedCalls::kBits)];
+/// PlaceOf returns where a hash says that words are remembered. No memory is allocated, and nothing
+/// is destroyed: calls may come until the process ends, and a plug-in is unloaded as any other.
+Place& PlaceOf(const Words& words) {
+  constexpr int kBits = 8;
+  static constinit std::array<Place, 1U << kBits> places;  // 324 KiB, zero until they are written
+  return places[HashOf(words) >> (64 - kBits)];
 }
+
+/// PlaceLock has a place for itself, unless another thread does: it never waits.
+class PlaceLock {
+ public:
+  explicit PlaceLock(Place& place)
+      : place_(place.is_taken.test_and_set(std::memory_order_acquire) ? nullptr : &place) {}
+  ~PlaceLock() {
+    if (place_ != nullptr) {
+      place_->is_taken.clear(std::memory_order_release);
+    }
+  }
+  PlaceLock(const PlaceLock&) = delete;
+  PlaceLock& operator=(const PlaceLock&) = delete;
+  PlaceLock(PlaceLock&&) = delete;
+  PlaceLock& operator=(PlaceLock&&) = delete;
+
+  [[nodiscard]] Place* place() const { return place_; }
+
+ private:
+  Place* place_;
+};
 
 }  // namespace
-
-bool operator==(const Words& a, const Words& b) {
-  return a.size == b.size &&
-         std::memcmp(a.all.data(), b.all.data(), a.size * sizeof(std::int64_t)) == 0;
-}
 
 // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): words are written before they are read
 CheckedCall::CheckedCall(
@@ -197,16 +192,27 @@ CheckedCall::CheckedCall(
   AddTensors(inputs, words);
   AddTensors(outputs, words);
   words.Finish();
-  place_ = PlaceOf(words_);
 }
 
 bool CheckedCall::HasPassed() const {
-  return place_ != nullptr && *place_ == words_;
+  if (words_.size == 0) {
+    return false;
+  }
+  const PlaceLock lock(PlaceOf(words_));
+  const Place* const place = lock.place();
+  return place != nullptr && place->size == words_.size &&
+         std::memcmp(place->words.data(), words_.all.data(), words_.size * sizeof(std::int64_t)) ==
+             0;
 }
 
 void CheckedCall::NotePassed() const {
-  if (place_ != nullptr) {
-    *place_ = words_;
+  if (words_.size == 0) {
+    return;
+  }
+  const PlaceLock lock(PlaceOf(words_));
+  if (Place* const place = lock.place()) {
+    place->size = words_.size;
+    std::copy_n(words_.all.begin(), words_.size, place->words.begin());
   }
 }
 

@@ -24,24 +24,23 @@ class CheckedCall {
       std::span<const ConstTensorRef> inputs,
       std::span<const TensorRef> outputs);
 
-  /// Whether an equal call of this thread has passed, as far as that is remembered.
+  /// Whether an equal call of this process has passed, as far as that is remembered.
   [[nodiscard]] bool HasPassed() const;
-  /// NotePassed remembers that the call has passed its checks.
+  /// NotePassed remembers that the call has passed its checks, where no other thread is at its
+  /// place.
   void NotePassed() const;
+
+  static constexpr std::size_t kMaxWords = 160;
 
   /// Words holds the numbers; it is empty where they are more than it can hold, or where the checks
   /// go by something else as well.
-  struct Words {                        // NOLINT(cppcoreguidelines-pro-type-member-init): see `all`
-    std::array<std::int64_t, 160> all;  // only the first `size` are ever read
+  struct Words {  // NOLINT(cppcoreguidelines-pro-type-member-init): see `all`
+    std::array<std::int64_t, kMaxWords> all;  // only the first `size` are ever read
     std::size_t size = 0;
-
-    friend bool operator==(const Words& a, const Words& b);
   };
 
  private:
   Words words_;
-  /// Where the thread remembers it; null where it does not.
-  Words* place_ = nullptr;
 };
 
 }  // namespace gradsmith::internal

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,7 +69,7 @@ constexpr std::array<AttributeSpec, 9> kAttributes = {{
      .optional = true},
 }};
 
-int comparisons = 0;
+std::atomic<int> comparisons = 0;
 
 /// The rows of Y: those of A and of B, and `extra`.
 Result<Dims> RowsOfBoth(const void* attributes, std::span<const Dims> symbols) {
@@ -119,8 +121,20 @@ constexpr std::array<DataType, 1> kDouble = {DataType::kDouble};
 constexpr Row RowOf(std::span<const DataType, 1> types) {
   return {.op = &kOp, .name = "row", .types = types, .entry_line = &kLine};
 }
-constexpr Row kRow = RowOf(kFloat);
-constexpr Row kRowOfDouble = RowOf(kDouble);
+
+/// A row of which no call has passed yet.
+const Row& NewRow(std::span<const DataType, 1> types) {
+  static std::deque<Row> rows;
+  return rows.emplace_back(RowOf(types));
+}
+
+const Row* current_row = nullptr;
+
+/// Calls the function with a new row in current_row.
+void WithNewRow(const std::function<void()>& function) {
+  current_row = &NewRow(kFloat);
+  function();
+}
 
 struct JoinCall {
   JoinAttributes attributes = {};
@@ -130,7 +144,7 @@ struct JoinCall {
   std::optional<Dims> Z = {};
   /// What is changed of the tensors, A and Y, and the row.
   std::function<void(ConstTensorRef& A, TensorRef& Y)> change = [](auto&, auto&) {};
-  const Row& row = kRow;
+  const Row& row = *current_row;
 
   /// The error; nothing where the call is right.
   [[nodiscard]] std::string Error() const {
@@ -153,17 +167,32 @@ struct JoinCall {
   }
 };
 
-/// In a thread of its own, which has found nothing right yet.
-void InNewThread(const std::function<void()>& function) {
-  std::thread(function).join();
+TEST(CheckedCall, ShapesAreComparedOnceForARow) {
+  for (int row = 0; row < 2; ++row) {
+    WithNewRow([] {
+      EXPECT_EQ(JoinCall().Comparisons(), 1);
+      EXPECT_EQ(JoinCall().Comparisons(), 0);
+    });
+  }
 }
 
-TEST(CheckedCall, AreComparedOnceInAThread) {
-  InNewThread([] {
-    EXPECT_EQ(JoinCall().Comparisons(), 1);
-    EXPECT_EQ(JoinCall().Comparisons(), 0);
+TEST(CheckedCall, ThreadsMayMakeCallsAtOnce) {
+  WithNewRow([] {
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    for (int thread = 0; thread < 4; ++thread) {
+      threads.emplace_back([&] {
+        for (std::int64_t n = 1; n < 400; ++n) {
+          wrong += JoinCall{.A = {n, 3}, .Y = Dims{n + 4, 3}}.Error().empty() ? 0 : 1;
+          wrong += JoinCall{.A = {n, 3}, .Y = Dims{n + 5, 3}}.Error().empty() ? 1 : 0;
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    EXPECT_EQ(wrong, 0);
   });
-  InNewThread([] { EXPECT_EQ(JoinCall().Comparisons(), 1); });
 }
 
 TEST(CheckedCall, EveryAttributeCounts) {
@@ -185,7 +214,7 @@ TEST(CheckedCall, EveryAttributeCounts) {
       {.choice = false},
       {.choice = true},
   };
-  InNewThread([&] {
+  WithNewRow([&] {
     EXPECT_EQ(JoinCall().Comparisons(), 1);
     for (const JoinAttributes& attributes : all) {
       EXPECT_EQ(JoinCall{.attributes = attributes}.Comparisons(), 1);
@@ -194,7 +223,7 @@ TEST(CheckedCall, EveryAttributeCounts) {
 }
 
 TEST(CheckedCall, WhatDiffersFromARightCallIsRefusedEachTime) {
-  InNewThread([] {
+  WithNewRow([] {
     EXPECT_EQ(JoinCall().Error(), "");
     EXPECT_EQ(
         JoinCall{.attributes = {.factor = 10}}.Error(),
@@ -236,7 +265,7 @@ TEST(CheckedCall, WhateverIsChangedOfATensorIsSeen) {
       [](auto&, auto& Y) { Y.present = false; },                     // no output is left
       [](auto& A, auto& Y) { Y.data = const_cast<void*>(A.data); },  // NOLINT(*-const-cast)
   };
-  InNewThread([&] {
+  WithNewRow([&] {
     EXPECT_EQ(JoinCall().Error(), "");
     for (std::size_t i = 0; i < changes.size(); ++i) {
       EXPECT_NE(JoinCall{.change = changes[i]}.Error(), "") << "change " << i;
@@ -247,14 +276,14 @@ TEST(CheckedCall, WhateverIsChangedOfATensorIsSeen) {
 }
 
 TEST(CheckedCall, ARowOfOtherTypesIsAnother) {
-  InNewThread([] {
+  WithNewRow([] {
     EXPECT_EQ(JoinCall().Error(), "");
-    EXPECT_EQ(JoinCall{.row = kRowOfDouble}.Error(), "A has type float; expected double (T)");
+    EXPECT_EQ(JoinCall{.row = NewRow(kDouble)}.Error(), "A has type float; expected double (T)");
   });
 }
 
 TEST(CheckedCall, MoreThanAreRememberedAreComparedAgainAndRight) {
-  InNewThread([] {
+  WithNewRow([] {
     for (int round = 0; round < 2; ++round) {
       for (std::int64_t n = 1; n < 1000; ++n) {
         EXPECT_EQ((JoinCall{.A = {n, 3}, .Y = Dims{n + 4, 3}}.Error()), "");
