@@ -15,7 +15,8 @@ namespace gradsmith::internal {
 Status CheckCpuIndex(int index);
 
 /// ValidateCall checks everything that the schema says of a call: attributes, presence, types,
-/// devices, memory, shapes and overlap. Its sentences do not name the row; Call does.
+/// devices, memory, shapes and overlap. Of a call that equals one that has passed only addresses
+/// are looked at (CheckedCall). Its sentences do not name the row; Call does.
 Status ValidateCall(
     const Row& row,
     const Context& context,
