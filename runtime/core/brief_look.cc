@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -39,17 +40,21 @@ TimeOfFew(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double ho
 }
 
 /// Candidates in the order in which a look tries them: the best of each promising batch as it is
-/// listed, then the second of each, and so on; then the same of the other batches.
+/// listed, those first that are quick to try, then the second of each, and so on; then the same of
+/// the other batches.
 class Looks {
  public:
   Looks(const SearchSpace& space, Batches* batches, const Selected& selected)
-      : space_(space), batches_(batches), selected_(selected) {}
+      : space_(space), batches_(batches), selected_(selected), order_(batches->count()) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::ranges::stable_partition(order_, [&](int batch) { return space.IsQuickToTry(batch); });
+  }
 
   /// Nothing where there are no more.
   std::optional<Candidate> Next() {
     for (;;) {
-      while (batch_ < batches_->count()) {
-        List(batch_++);
+      while (next_ < order_.size()) {
+        List(order_[next_++]);
         if (!ranks_.empty() && !ranks_.front().empty()) {
           return TakeFrom(0);
         }
@@ -62,7 +67,7 @@ class Looks {
       if (!std::exchange(lists_promising_, false)) {
         return std::nullopt;
       }
-      batch_ = 0;
+      next_ = 0;
     }
   }
 
@@ -126,7 +131,9 @@ class Looks {
   const SearchSpace& space_;
   Batches* batches_;
   const Selected& selected_;
-  int batch_ = 0;
+  /// Batches, and how many of them are listed.
+  std::vector<int> order_;
+  std::size_t next_ = 0;
   bool lists_promising_ = true;
   CandidateNotes of_first_;
   std::vector<std::vector<Candidate>> ranks_;

@@ -84,6 +84,10 @@ class SearchSpace {
   /// Whether a batch is likely to have the quickest of all: a brief look lists the others last.
   [[nodiscard]] virtual bool IsPromising(int /*batch*/) const { return true; }
 
+  /// Whether all candidates of a batch are in the library, so that trying one takes no time but its
+  /// runs: a brief look lists such a batch first.
+  [[nodiscard]] virtual bool IsQuickToTry(int /*batch*/) const { return false; }
+
   virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;
 
   /// Check runs the plan on data of the problem's shapes, usual ones and such that hurt, into

@@ -54,6 +54,7 @@ class FakeSpace final : public SearchSpace {
   [[nodiscard]] bool MayTakeMilliseconds() const override { return may_take_milliseconds; }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return slow_to_list.contains(batch); }
   [[nodiscard]] bool IsPromising(int batch) const override { return !unpromising.contains(batch); }
+  [[nodiscard]] bool IsQuickToTry(int batch) const override { return quick_to_try.contains(batch); }
   [[nodiscard]] int batches() const override { return static_cast<int>(batches_.size()); }
   std::vector<Candidate> List(int batch, std::vector<Rejection>* /*rejections*/) override {
     listed = batch + 1;
@@ -113,6 +114,7 @@ class FakeSpace final : public SearchSpace {
   bool may_take_milliseconds = false;
   std::set<int> slow_to_list;
   std::set<int> unpromising;
+  std::set<int> quick_to_try;
 
  private:
   TestClock clock_;

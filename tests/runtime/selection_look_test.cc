@@ -69,6 +69,15 @@ TEST(Selection, ALookTriesTheBestOfEachSourceFirst) {
       (std::vector<std::string>{"first", "a", "c", "b", "d", "a/knobs", "legacy", "fallback"}));
 }
 
+TEST(Selection, ALookTriesFirstWhatIsQuickToTry) {
+  FakeSpace space(
+      {{Good("first"), Good("a")}, {Good("b")}, {Good("c")}, {Good("own"), Good("own too")}});
+  space.quick_to_try = {1, 3};
+  space.unpromising = {1};  // it is among the last all the same
+  ASSERT_EQ(Choice(space, Looking()), "first");
+  EXPECT_EQ(space.built, (std::vector<std::string>{"first", "own", "a", "c", "own too", "b"}));
+}
+
 TEST(Selection, ALookEndsWithItsTime) {
   FakeSpace space({{Good("first", 1), Good("a", 0.9), Good("b", 0.8), Good("c", 0.1)}});
   space.time_taken = 0.002;                       // three runs of each

@@ -82,6 +82,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
       override;
   [[nodiscard]] bool IsSlowToList(int batch) const override;
   [[nodiscard]] bool IsPromising(int batch) const override;
+  [[nodiscard]] bool IsQuickToTry(int batch) const override;
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<std::unique_ptr<internal::Plan>> Build(const internal::KernelName& name);
   bool Relax(bool lacks_memory) override;

@@ -480,6 +480,26 @@ TEST_F(CudaConvPlanes, AreInTf32OnlyWhereThatIsAllowed) {
   }
 }
 
+/// Where they are not the first choice: other kernels are built first, which costs time.
+TEST_F(CudaConvPlanes, AreTriedNextToTheFirstChoice) {
+  Random random("planes in a look");
+  ContextOptions options = OnGpu(SearchMode::kHeuristic);
+  options.first_choice_seconds = ContextOptions().first_choice_seconds;
+  std::vector<std::string> tried;
+  options.on_search_progress = [&](const SearchProgress& progress) {
+    if (progress.problem.starts_with("backward-filter")) {
+      tried.push_back(progress.candidate);
+    }
+  };
+  const ConvShape shape = {
+      .name = "not first", .x = {2, 4, 20, 20}, .w = {16, 4, 3, 3}, .pads = {1, 1, 1, 1}};
+  const OpCall call = MakeConvGrad(shape, DataType::kMLFloat16, Layout::kContiguous, random);
+  ASSERT_TRUE(call.Run(Context(options)).ok());
+  ASSERT_GE(tried.size(), 2U);
+  EXPECT_NE(tried[0], conv::kPlanes);
+  EXPECT_EQ(tried[1], conv::kPlanes);
+}
+
 /// A row of them from each block.
 TEST_F(CudaConvPlanes, LeavePartialSumsOfDy) {
   const conv::Task task = conv::MakeTask({});
