@@ -234,7 +234,7 @@ class RandomShapesTest : public testing::TestWithParam<Backend> {
     if (rows.empty()) {
       GTEST_SKIP() << "the schema has no " << op;
     }
-    support::Turns turns(GetParam() == Backend::kCuda ? 5 : 1);  // of the rows of a problem
+    support::Turns turns(GetParam() == Backend::kCuda ? 11 : 1);  // of the rows of a problem
     for (int i = 0; i < problems && !HasFailure(); ++i) {
       const std::string seed = op + "/" + std::to_string(problems) + "/" + std::to_string(i);
       Random random(seed);

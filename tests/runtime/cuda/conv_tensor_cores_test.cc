@@ -278,7 +278,7 @@ TEST_F(CudaConvTensorCores, ComputesEveryPrimitive) {
 TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
   Random random("cuda tensor cores on integers");
   const Context context(WithTf32());
-  Turns turns(7);  // of 26 tiles for a shape
+  Turns turns(11);  // of 26 tiles for a shape
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kPrimitives) {
       const PrimitiveCall call =
@@ -295,7 +295,7 @@ TEST_F(CudaConvTensorCores, IsExactOnIntegers) {
 TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
   Random random("cuda tensor cores on integers in half");
   const Context context(OnGpu());
-  Turns turns(7);  // of 26 tiles for a shape
+  Turns turns(11);  // of 26 tiles for a shape
   for (const ConvShape& shape : Shapes()) {
     for (const ConvPrimitive primitive : kPrimitives) {
       for (const Math math : kNarrowMaths) {
