@@ -84,8 +84,8 @@ class SearchSpace {
   /// Whether a batch is likely to have the quickest of all: a brief look lists the others last.
   [[nodiscard]] virtual bool IsPromising(int /*batch*/) const { return true; }
 
-  /// Whether all candidates of a batch are in the library, so that trying one takes no time but its
-  /// runs: a brief look lists such a batch first.
+  /// Whether a batch's candidates need no plan of another library, which takes milliseconds to
+  /// build: a brief look lists such a batch first.
   [[nodiscard]] virtual bool IsQuickToTry(int /*batch*/) const { return false; }
 
   virtual Result<std::unique_ptr<Plan>> Build(const std::string& id) = 0;

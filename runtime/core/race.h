@@ -56,8 +56,8 @@ class Race {
 
   /// The place of that which is to be tried next.
   [[nodiscard]] std::ptrdiff_t NextOf(const std::vector<Candidate>& candidates) const;
-  /// Milliseconds by what its engine did so far, the longer the more of it were tried; 0 for the
-  /// first of an engine.
+  /// Milliseconds by what its engine did so far, the longer the more of it were tried; for the
+  /// first of an engine 0, or where it is a fallback half as long again as the best.
   [[nodiscard]] double ExpectedTime(const Candidate& candidate) const;
   [[nodiscard]] std::string WhySkipped(const Candidate& candidate) const;
   /// Tries one of so many.

@@ -150,7 +150,7 @@ bool ConvSearchSpace::IsPromising(int batch) const {
   return batch == 0 || place < 2;
 }
 
-/// What comes last is our own.
+/// What comes last is our own: nothing of it but the direct kernel, a fallback, is tried late.
 bool ConvSearchSpace::IsQuickToTry(int batch) const {
   return batch == batches() - 1 && IsPromising(batch);
 }
@@ -303,7 +303,9 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     rejections->push_back({kDirect, "is slow: not while others may do"});
   } else {
     candidates.push_back(
-        {.id = kDirect, .engine = kDirect, .notes = {.last_resort = MayTakeMilliseconds()}});
+        {.id = kDirect,
+         .engine = kDirect,
+         .notes = {.last_resort = MayTakeMilliseconds(), .fallback = true}});
   }
   return candidates;
 }

@@ -480,7 +480,8 @@ TEST_F(CudaConvPlanes, AreInTf32OnlyWhereThatIsAllowed) {
   }
 }
 
-/// Where they are not the first choice: other kernels are built first, which costs time.
+/// Where they are not the first choice they are tried right after it, before kernels that have to
+/// be built.
 TEST_F(CudaConvPlanes, AreTriedNextToTheFirstChoice) {
   Random random("planes in a look");
   ContextOptions options = OnGpu(SearchMode::kHeuristic);
