@@ -80,8 +80,18 @@ class Looks {
     return static_cast<int>(left);
   }
 
-  /// What is noted of the first choice, where that was listed.
-  [[nodiscard]] const CandidateNotes& of_first() const { return of_first_; }
+  /// What is noted of the first choice, for which batches were listed in their order.
+  [[nodiscard]] CandidateNotes OfFirst() const {
+    std::vector<Rejection> told;
+    for (int batch = 0; batch < batches_->count(); ++batch) {
+      const std::vector<Candidate>& listed = batches_->At(batch, &told);
+      const auto first = std::ranges::find(listed, selected_.decision.id, &Candidate::id);
+      if (first != listed.end()) {
+        return first->notes;
+      }
+    }
+    return {};
+  }
 
  private:
   /// What the policy does not allow was told of when the first was chosen, or is of no interest.
@@ -92,7 +102,6 @@ class Looks {
     std::vector<Rejection> rejections;
     std::vector<Candidate> worth;
     for (const Candidate& candidate : batches_->At(batch, &rejections)) {
-      of_first_ = candidate.id == selected_.decision.id ? candidate.notes : of_first_;
       if (IsWorthALook(candidate)) {
         worth.push_back(candidate);
       }
@@ -135,7 +144,6 @@ class Looks {
   std::vector<int> order_;
   std::size_t next_ = 0;
   bool lists_promising_ = true;
-  CandidateNotes of_first_;
   std::vector<std::vector<Candidate>> ranks_;
 };
 
@@ -249,8 +257,13 @@ void RaceOthers(
   const double milliseconds = selected->decision.milliseconds;
   std::vector<Candidate> candidates =
       AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
+  const auto is_refused = [&](const Candidate& candidate) {
+    return std::ranges::find(selected->rejections, candidate.id, &Rejection::id) !=
+           selected->rejections.end();
+  };
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return candidate.id == selected->decision.id || candidate.notes.transforms ||
+    return candidate.id == selected->decision.id || is_refused(candidate) ||
+           candidate.notes.transforms ||
            (candidate.notes.runtime_compiled && milliseconds < kWorthCompiling);
   });
   SearchPolicy quick = policy;
@@ -280,7 +293,7 @@ void LookAtOthers(
   Result<double> milliseconds = space.Time(*selected->plan);
   const bool is_slow = space.MayTakeMilliseconds() && milliseconds.ok() && *milliseconds >= kSlow;
   if (milliseconds.ok() && !is_slow) {
-    milliseconds = TimeOfFew(space, looks.of_first(), *selected->plan, kNothingIs);
+    milliseconds = TimeOfFew(space, looks.OfFirst(), *selected->plan, kNothingIs);
   }
   if (!milliseconds.ok()) {
     return;

@@ -27,8 +27,13 @@ std::vector<Candidate> AllAllowed(
 /// Race tries candidates in turn, as long as there is time, and keeps the fastest.
 class Race {
  public:
+  /// Where there is a best one already, its time is known.
   Race(SearchSpace& space, const SearchPolicy& policy, Selected* best)
-      : space_(space), policy_(policy), reporter_(space, policy), best_(best) {}
+      : space_(space), policy_(policy), reporter_(space, policy), best_(best) {
+    if (best->plan != nullptr) {
+      forms_.Note(best->decision.id, best->decision.milliseconds);
+    }
+  }
 
   [[nodiscard]] bool is_over() const {
     return best_->plan != nullptr && reporter_.seconds() - loading_ > policy_.budget_seconds;

@@ -41,6 +41,43 @@ TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
   EXPECT_EQ(WhyNot(selected->rejections, "fast"), "not tried: the search's budget was spent");
 }
 
+/// What may not take milliseconds is timed beside others for a moment, whatever its first run
+/// takes; of what may, a short one.
+TEST(Selection, AQuickChoiceLeavesARaceOnlyToWhatIsSlow) {
+  const auto runs_of_first = [](double milliseconds, bool may_take_milliseconds) {
+    FakeSpace space({{Good("first", milliseconds), Good("other", 2 * milliseconds)}});
+    space.may_take_milliseconds = may_take_milliseconds;
+    EXPECT_EQ(Choice(space, Looking()), "first");
+    return space.timed["first"];
+  };
+  EXPECT_EQ(runs_of_first(9, true), 1);
+  EXPECT_EQ(runs_of_first(9, false), 4);
+  EXPECT_EQ(runs_of_first(1, true), 4);
+}
+
+/// Neither by a look nor by a race is what was refused before the first choice tried again; nor
+/// does a race try the first choice, which is the quickest of its form where another form is
+/// quicker.
+TEST(Selection, AQuickChoiceTriesNothingTwice) {
+  for (const double milliseconds : {1.0, 9.0}) {
+    Engine wrong = Good("own/wrong", 0.1);
+    wrong.check_error = "is off";
+    Engine unbuilt = Good("own/unbuilt", 0.1);
+    unbuilt.build_error = "is not there";
+    FakeSpace space(
+        {{wrong, unbuilt, Good("nhwc own/first", milliseconds),
+          Good("own/other", 0.8 * milliseconds)}});
+    space.may_take_milliseconds = true;
+    const Result<Selected> selected = Select(space, Looking());
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, "own/other");
+    EXPECT_EQ(selected->decision.of_other_forms, std::vector<std::string>{"nhwc own/first"});
+    EXPECT_EQ(
+        space.built,
+        (std::vector<std::string>{"own/wrong", "own/unbuilt", "nhwc own/first", "own/other"}));
+  }
+}
+
 TEST(Selection, AQuickChoiceIsTimedBesideOthersForAMoment) {
   FakeSpace space({{Good("first", 1), Good("better", 0.5)}, {Good("best", 0.3)}});
   const Result<Selected> selected = Select(space, Looking());
@@ -81,7 +118,7 @@ TEST(Selection, ALookTriesFirstWhatIsQuickToTry) {
 TEST(Selection, ALookEndsWithItsTime) {
   FakeSpace space({{Good("first", 1), Good("a", 0.9), Good("b", 0.8), Good("c", 0.1)}});
   space.time_taken = 0.002;                       // three runs of each
-  ASSERT_EQ(Choice(space, Looking(0.007)), "b");  // and four runs of the first
+  ASSERT_EQ(Choice(space, Looking(0.005)), "b");  // and four runs of the first
   EXPECT_EQ(space.built, (std::vector<std::string>{"first", "a", "b"}));
 }
 
@@ -96,6 +133,14 @@ TEST(Selection, ALookRunsOnceWhatIsFarBehind) {
   EXPECT_EQ(space.timed["loading"], 3);
   EXPECT_EQ(space.timed["hopeless"], 1);
   EXPECT_EQ(space.timed["behind"], 2);
+}
+
+/// Of three runs the first loads code, and the better of the others counts.
+TEST(Selection, ALookGoesByTheBetterOfTwoRuns) {
+  Engine third_is_worse = Good("third is worse");
+  third_is_worse.times = {5, 0.5, 0.9};
+  FakeSpace space({{Good("first", 0.6), third_is_worse}});
+  EXPECT_EQ(Choice(space, Looking()), "third is worse");
 }
 
 TEST(Selection, ALookLeavesWhatIsInexactSlowOrCompiled) {
@@ -117,6 +162,10 @@ TEST(Selection, ALookGoesByTheMeanWhereTimesVary) {
   };
   FakeSpace space({{varying("steady", {1, 1, 1}), varying("lucky", {2, 0.9, 1.2})}});
   EXPECT_EQ(Choice(space, Looking()), "steady");
+  // Also of the first, whose batch is not the first that is looked at.
+  FakeSpace first_is_lucky({{varying("lucky", {2, 2, 0.5, 1.5})}, {Good("steady", 0.8)}});
+  first_is_lucky.quick_to_try = {1};
+  EXPECT_EQ(Choice(first_is_lucky, Looking()), "steady");
 }
 
 TEST(Selection, ALookReportsWhatItTriesAndTakes) {
@@ -129,6 +178,7 @@ TEST(Selection, ALookReportsWhatItTriesAndTakes) {
     told.push_back(
         std::to_string(progress.tried) + " " + progress.candidate +
         (progress.rejection.empty() ? "" : " " + progress.rejection) + ", best " + progress.best);
+    EXPECT_EQ(progress.candidates, 4);
   };
   ASSERT_EQ(Choice(space, policy), "better");
   EXPECT_EQ(

@@ -144,6 +144,7 @@ class RecordingSpace final : public internal::SearchSpace {
   }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return space_.IsSlowToList(batch); }
   [[nodiscard]] bool IsPromising(int batch) const override { return space_.IsPromising(batch); }
+  [[nodiscard]] bool IsQuickToTry(int batch) const override { return space_.IsQuickToTry(batch); }
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override { return space_.Build(id); }
   Result<double> Check(Plan& plan) override { return space_.Check(plan); }
   bool Relax(bool lacks_memory) override { return space_.Relax(lacks_memory); }

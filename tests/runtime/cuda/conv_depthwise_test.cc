@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -368,6 +369,25 @@ TEST_F(CudaConvDepthwise, AddsToWhatIsThere) {
 TEST_F(CudaConvDepthwise, TilesAddToWhatIsThere) {
   Random random("cuda depthwise tiles accumulate");
   CheckAddingOf(ShapesOfTiles(), kTypesOfTiles, Layout::kChannelsLast, random);
+}
+
+/// Where they come first the direct kernel is what is left of what is quick to try.
+TEST_F(CudaConvDepthwise, AreTriedBeforeTheDirectKernel) {
+  Random random("depthwise in a look");
+  ContextOptions options = OnGpu(SearchMode::kHeuristic);
+  options.first_choice_seconds = ContextOptions().first_choice_seconds;
+  std::vector<std::string> tried;
+  options.on_search_progress = [&](const SearchProgress& progress) {
+    if (progress.problem.starts_with("backward-data of") && progress.milliseconds > 0) {
+      tried.push_back(progress.candidate);
+    }
+  };
+  const OpCall call =
+      MakeConvGrad(ConvDepthwise(), DataType::kFloat, Layout::kChannelsLast, random);
+  ASSERT_TRUE(call.Run(Context(options)).ok());
+  const auto place = [&](const char* id) { return std::ranges::find(tried, id) - tried.begin(); };
+  EXPECT_LT(place("own/depthwise"), place("own/direct"));
+  EXPECT_LT(place("nchw own/depthwise"), place("own/direct"));
 }
 
 TEST_F(CudaConvDepthwise, IsNotOfferedForOtherGroups) {

@@ -499,6 +499,14 @@ TEST_F(CudaConvPlanes, AreTriedNextToTheFirstChoice) {
   ASSERT_GE(tried.size(), 2U);
   EXPECT_NE(tried[0], conv::kPlanes);
   EXPECT_EQ(tried[1], conv::kPlanes);
+
+  const std::vector<std::string> by_the_call = std::exchange(tried, {});
+  const PrimitiveCall filter = MakeCall(
+      ConvPrimitive::kBackwardFilter, shape, DataType::kMLFloat16, Layout::kContiguous, random);
+  Result<ConvAlgorithms> algorithms = filter.Prepare(Context(options));
+  ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+  ASSERT_TRUE(algorithms->Best(SearchMode::kHeuristic, {}).ok());
+  EXPECT_EQ(tried, by_the_call);
 }
 
 /// A row of them from each block.
