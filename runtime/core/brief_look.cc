@@ -47,7 +47,9 @@ class Looks {
   Looks(const SearchSpace& space, Batches* batches, const Selected& selected)
       : space_(space), batches_(batches), selected_(selected), order_(batches->count()) {
     std::iota(order_.begin(), order_.end(), 0);
-    std::ranges::stable_partition(order_, [&](int batch) { return space.IsQuickToTry(batch); });
+    // Not that of std::ranges, which Clang 14 does not take of GCC 12.
+    std::stable_partition(
+        order_.begin(), order_.end(), [&](int batch) { return space.IsQuickToTry(batch); });
   }
 
   /// Nothing where there are no more.
