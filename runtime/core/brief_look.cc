@@ -39,6 +39,13 @@ TimeOfFew(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double ho
   return notes.varies ? (*second + *third) / 2 : std::min(*second, *third);
 }
 
+/// Whether a candidate is the first choice, or was refused before it.
+bool WasTried(const Selected& selected, const Candidate& candidate) {
+  return candidate.id == selected.decision.id ||
+         std::ranges::find(selected.rejections, candidate.id, &Rejection::id) !=
+             selected.rejections.end();
+}
+
 /// Candidates in the order in which a look tries them: the best of each promising batch as it is
 /// listed, those first that are quick to try, then the second of each, and so on; then the same of
 /// the other batches.
@@ -47,7 +54,7 @@ class Looks {
   Looks(const SearchSpace& space, Batches* batches, const Selected& selected)
       : space_(space), batches_(batches), selected_(selected), order_(batches->count()) {
     std::iota(order_.begin(), order_.end(), 0);
-    // Not that of std::ranges, which Clang 14 does not take of GCC 12.
+    // Clang 14 cannot compile std::ranges::stable_partition of GCC 12's library.
     std::stable_partition(
         order_.begin(), order_.end(), [&](int batch) { return space.IsQuickToTry(batch); });
   }
@@ -115,10 +122,8 @@ class Looks {
   /// tried before the first choice.
   [[nodiscard]] bool IsWorthALook(const Candidate& candidate) const {
     const CandidateNotes& notes = candidate.notes;
-    const auto is_tried = [&](const std::string& id) { return id == candidate.id; };
-    return !is_tried(selected_.decision.id) && !notes.transforms && !notes.slow &&
-           !notes.last_resort && !notes.runtime_compiled &&
-           std::ranges::none_of(selected_.rejections, is_tried, &Rejection::id);
+    return !notes.transforms && !notes.slow && !notes.last_resort && !notes.runtime_compiled &&
+           !WasTried(selected_, candidate);
   }
 
   /// Engines rank by their places in the batch, their further knobs and fallbacks later.
@@ -259,13 +264,8 @@ void RaceOthers(
   const double milliseconds = selected->decision.milliseconds;
   std::vector<Candidate> candidates =
       AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
-  const auto is_refused = [&](const Candidate& candidate) {
-    return std::ranges::find(selected->rejections, candidate.id, &Rejection::id) !=
-           selected->rejections.end();
-  };
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return candidate.id == selected->decision.id || is_refused(candidate) ||
-           candidate.notes.transforms ||
+    return WasTried(*selected, candidate) || candidate.notes.transforms ||
            (candidate.notes.runtime_compiled && milliseconds < kWorthCompiling);
   });
   SearchPolicy quick = policy;

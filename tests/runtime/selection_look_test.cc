@@ -135,7 +135,8 @@ TEST(Selection, ALookRunsOnceWhatIsFarBehind) {
   EXPECT_EQ(space.timed["behind"], 2);
 }
 
-/// Of three runs the first loads code, and the better of the others counts.
+/// The first of a candidate's three runs may load its code, so a look takes the better of the other
+/// two.
 TEST(Selection, ALookGoesByTheBetterOfTwoRuns) {
   Engine third_is_worse = Good("third is worse");
   third_is_worse.times = {5, 0.5, 0.9};

@@ -150,7 +150,8 @@ bool ConvSearchSpace::IsPromising(int batch) const {
   return batch == 0 || place < 2;
 }
 
-/// What comes last is our own: nothing of it but the direct kernel, a fallback, is tried late.
+/// The last batch has kernels of our own alone. The direct one among them is a fallback, so that a
+/// look tries it late.
 bool ConvSearchSpace::IsQuickToTry(int batch) const {
   return batch == batches() - 1 && IsPromising(batch);
 }

@@ -371,7 +371,8 @@ TEST_F(CudaConvDepthwise, TilesAddToWhatIsThere) {
   CheckAddingOf(ShapesOfTiles(), kTypesOfTiles, Layout::kChannelsLast, random);
 }
 
-/// Where they come first the direct kernel is what is left of what is quick to try.
+/// Where depthwise kernels come first, the batch that a look lists first has the direct kernel
+/// alone, which is nevertheless tried after them.
 TEST_F(CudaConvDepthwise, AreTriedBeforeTheDirectKernel) {
   Random random("depthwise in a look");
   ContextOptions options = OnGpu(SearchMode::kHeuristic);
