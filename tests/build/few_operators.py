@@ -24,11 +24,15 @@ def few_operators(also: Iterable[str] = ()) -> str:
 
 def covering_operators() -> str:
     """The few, those that handwritten tests name, and others until all that the schema says of any operator is there:
-    each function of a formula, each key, each type."""
+    each function of a formula, each key, each type. The others have two rows at most: rows share their code."""
     head, entries = head_and_entries()
-    sources = (path for folder in ("runtime", "fuzz") for path in (REPOSITORY / "tests" / folder).rglob("*.cc"))
-    named = {name for path in sources for name in re.findall(r'(?:"|::)([A-Z]\w+)', path.read_text(encoding="utf-8"))}
+    named = names_in_tests()
     wanted = wanted_of_few(entries) + [number for name, number in numbers_of(entries).items() if name in named]
+    with_all_rows = needed(entries, wanted)
+    numbers = numbers_of(entries)
+    for number, entry in enumerate(entries):
+        if number not in with_all_rows:  # a gradient has the rows of its forward operator
+            entries[number] = with_two_rows(entry, numbers.get(gradient_of(entry), number))
     said = [what_is_said(entry) for entry in entries]
     left = set().union(*said).difference(*(said[number] for number in wanted))
     while left:
@@ -36,6 +40,30 @@ def covering_operators() -> str:
         wanted.append(number)
         left -= said[number]
     return head + whole(entries, wanted)
+
+
+def names_in_tests() -> set[str]:
+    """The words in handwritten tests that may be operators' names; those of what is built without a GPU."""
+    folders = (REPOSITORY / "tests" / name for name in ("runtime", "fuzz"))
+    sources = [path for folder in folders for path in folder.rglob("*.cc") if not {"cuda", "onednn"} & set(path.parts)]
+    return {name for path in sources for name in re.findall(r'(?:"|::)([A-Z]\w+)', path.read_text(encoding="utf-8"))}
+
+
+def with_two_rows(entry: str, number: int) -> str:
+    """An operator's first row and another, which one by its number; all, where others have them by an anchor."""
+    found = re.search(r"^    rows:(?: \*(\w+)$|$)(\n(?:      .*\n)*)", entry, re.MULTILINE)
+    rows = (rows_of_anchor(found[1]) if found[1] else found[2]).strip("\n").splitlines() if found else []
+    if found is None or len(rows) <= 2:
+        return entry
+    first, *others = rows
+    return entry.replace(found[0], "\n".join(["    rows:", first, others[number % len(others)], ""]))
+
+
+@cache
+def rows_of_anchor(name: str) -> str:
+    _, entries = head_and_entries()
+    (rows,) = re.findall(rf"^    rows: &{name}\n((?:      .*\n)+)", "".join(entries), re.MULTILINE)
+    return str(rows)
 
 
 def head_and_entries() -> tuple[str, list[str]]:
@@ -58,19 +86,25 @@ def wanted_of_few(entries: list[str]) -> list[int]:
 
 
 def whole(entries: list[str], wanted: list[int]) -> str:
-    """The entries of the numbers, and those that they need: the forward operator, and whatever one is an alias of."""
+    """The entries of the numbers, and those that they need."""
+    return "".join(entries[number] for number in sorted(needed(entries, wanted)))
+
+
+def needed(entries: list[str], wanted: list[int]) -> set[int]:
+    """The numbers, and those of what they need: the forward operator, and whatever one is an alias of."""
     numbers = numbers_of(entries)
+    left = list(wanted)
     kept: set[int] = set()
-    while wanted:
-        number = wanted.pop()
+    while left:
+        number = left.pop()
         if number in kept:
             continue
         kept.add(number)
         if gradient_of(entries[number]):
-            wanted.append(numbers[gradient_of(entries[number])])
+            left.append(numbers[gradient_of(entries[number])])
         for alias in re.findall(r"[:\[ ]\*(\w+)", re.sub(r'"[^"]*"', "", entries[number])):
-            wanted += [at for at, entry in enumerate(entries) if re.search(rf"&{alias}\b", entry)]
-    return "".join(entries[number] for number in sorted(kept))
+            left += [at for at, entry in enumerate(entries) if re.search(rf"&{alias}\b", entry)]
+    return kept
 
 
 def what_is_said(entry: str) -> set[str]:

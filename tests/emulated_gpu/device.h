@@ -6,11 +6,11 @@
 #include <string_view>
 
 /// What the emulated GPUs of a process are: like H200s, but for their memory and their cache. Where
-/// EMULATED_GPU_MODEL is t4, they have that one's compute capability and shared memory.
+/// EMULATED_GPU_MODEL is t4, they have that one's compute capability and shared memory; where it is
+/// slice, they are parts of an H200 with few of its multiprocessors.
 namespace emulated_gpu {
 
 inline constexpr int kDevices = 2;
-inline constexpr int kMultiprocessors = 132;
 /// Little: whoever times a kernel writes twice as much to empty it.
 inline constexpr int kL2Bytes = 1 << 20;
 
@@ -18,6 +18,7 @@ inline constexpr int kL2Bytes = 1 << 20;
 struct Model {
   int major = 9;
   int minor = 0;
+  int multiprocessors = 132;
   /// Shared memory of a multiprocessor, and what a block of it may have in launches that say so.
   int shared_bytes = 228 << 10;
   int most_dynamic_shared = 227 << 10;
@@ -25,10 +26,17 @@ struct Model {
 
 inline const Model& ModelOfThisProcess() {
   static const Model model = [] {
-    const char* name = std::getenv("EMULATED_GPU_MODEL");  // NOLINT(concurrency-mt-unsafe)
-    return name != nullptr && std::string_view(name) == "t4"
-               ? Model{.major = 7, .minor = 5, .shared_bytes = 64 << 10, .most_dynamic_shared = 64 << 10}
-               : Model();
+    const char* value = std::getenv("EMULATED_GPU_MODEL");  // NOLINT(concurrency-mt-unsafe)
+    const std::string_view name = value == nullptr ? "" : value;
+    if (name == "t4") {
+      return Model{
+          .major = 7,
+          .minor = 5,
+          .multiprocessors = 40,
+          .shared_bytes = 64 << 10,
+          .most_dynamic_shared = 64 << 10};
+    }
+    return name == "slice" ? Model{.multiprocessors = 16} : Model();
   }();
   return model;
 }

@@ -216,7 +216,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       *value = emulated_gpu::ModelOfThisProcess().minor;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-      *value = emulated_gpu::kMultiprocessors;
+      *value = emulated_gpu::ModelOfThisProcess().multiprocessors;
       return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
       *value = emulated_gpu::kL2Bytes;

@@ -11,9 +11,15 @@ namespace gradsmith::reference {
 
 namespace {
 
-using Real = long double;
+using counting::Carried;
+using counting::kFar;
+using counting::Known;
+using counting::LargerBound;
+using counting::Real;
+using counting::Rounding;
+using counting::SmallerMargin;
+using counting::SmallerUnderflow;
 
-constexpr Real kFar = std::numeric_limits<Real>::infinity();
 /// IEEE 754 has square roots rounded once, and so have CPUs and CUDA.
 constexpr Real kOfRoot = 1;
 /// Roundings of a library's function that is off by a few units in the last place.
@@ -21,58 +27,27 @@ constexpr Real kOfFunction = 16;
 /// More than any accumulator's roundoff: two numbers that are as near may compare either way.
 constexpr Real kRoundoff = 0x1p-23L;
 
-/// Infinity is not rounded.
-Real Rounding(Real value, Real count, Real underflow) {
-  return std::isinf(value) ? 0 : count * std::max(std::abs(value), underflow);
+/// 2 to the power of -digits.
+Real Unit(int digits) {
+  return 1 / static_cast<Real>(std::uint64_t{1} << static_cast<unsigned>(digits));
 }
 
-/// The first-order error of a product of an error and a slope, of which either may be zero.
-Real Carried(Real slope, Real error) {
-  return error == 0 || slope == 0 ? 0 : std::abs(slope) * error;
-}
-
-CountingNumber Known(Real value, Real unit, Real bound, Real margin, Real error, Real underflow) {
-  return {
-      .value = value,
-      .error = error,
-      .unit = unit,
-      .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
-      .margin = margin,
-      .underflow = underflow};
-}
-
-Real LargerBound(const CountingNumber& a, const CountingNumber& b) {
-  return std::max(a.bound, b.bound);
-}
-
-Real SmallerUnderflow(const CountingNumber& a, const CountingNumber& b) {
-  return std::min(a.underflow, b.underflow);
-}
-
-Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
-  return std::min(a.margin, b.margin);
-}
-
-CountingNumber Sum(const CountingNumber& a, const CountingNumber& b, Real sign) {
-  const Real value = a.value + sign * b.value;
-  const Real underflow = SmallerUnderflow(a, b);
-  return Known(
-      value, std::min(a.unit, b.unit), LargerBound(a, b), SmallerMargin(a, b),
-      a.error + b.error + Rounding(value, 1, underflow), underflow);
-}
-
-/// The largest power of two, of 1 and less, that a number is a multiple of.
+/// The largest power of two, of 1 and less, that a number is a multiple of; no smaller than 2 to
+/// the power of -60.
 Real UnitOf(Real value) {
-  constexpr Real kSmallest = 0x1p-60L;
-  constexpr int kDigits = 64;
-  if (value == 0 || !std::isfinite(value)) {
+  constexpr int kDigits = 60;
+  constexpr Real kOne = 0x1p60L;
+  const Real magnitude = std::abs(value);
+  if (!(magnitude < 0x1p63L)) {
     return 1;
   }
-  int exponent = 0;
-  const Real fraction = std::frexp(std::abs(value), &exponent);
-  const auto digits = static_cast<std::uint64_t>(std::ldexp(fraction, kDigits));
-  return std::clamp(
-      std::ldexp(Real{1}, exponent - kDigits + std::countr_zero(digits)), kSmallest, Real{1});
+  const auto whole = static_cast<std::uint64_t>(magnitude);
+  const Real fraction = (magnitude - static_cast<Real>(whole)) * kOne;
+  const auto digits = static_cast<std::uint64_t>(fraction);
+  if (digits == 0 && fraction == 0) {
+    return 1;
+  }
+  return Unit(static_cast<Real>(digits) == fraction ? kDigits - std::countr_zero(digits) : kDigits);
 }
 
 bool IsPowerOfTwo(Real value) {
@@ -230,10 +205,6 @@ constexpr Smooth kAtanh = {
 
 }  // namespace
 
-CountingNumber Given(Real value) {
-  return Known(value, 1, 0, kFar, 0, kUnderflow);
-}
-
 CountingNumber Exactly(Real value) {
   return Known(value, UnitOf(value), 0, kFar, 0, 0);
 }
@@ -242,23 +213,6 @@ CountingNumber Constant(Real value) {
   const bool is_short = static_cast<Real>(static_cast<float>(value)) == value;
   return Known(
       value, UnitOf(value), 0, kFar, is_short ? 0 : Rounding(value, 1, kUnderflow), kUnderflow);
-}
-
-CountingNumber operator+(const CountingNumber& a, const CountingNumber& b) {
-  return Sum(a, b, 1);
-}
-
-CountingNumber operator-(const CountingNumber& a, const CountingNumber& b) {
-  return Sum(a, b, -1);
-}
-
-CountingNumber operator*(const CountingNumber& a, const CountingNumber& b) {
-  const Real value = a.value * b.value;
-  const Real underflow = SmallerUnderflow(a, b);
-  return Known(
-      value, a.unit * b.unit, LargerBound(a, b), SmallerMargin(a, b),
-      Carried(b.value, a.error) + Carried(a.value, b.error) + Rounding(value, 1, underflow),
-      underflow);
 }
 
 /// Exact where it is by a power of two, or its value whole. By a power of two, its unit is as large
@@ -275,12 +229,6 @@ CountingNumber operator/(const CountingNumber& a, const CountingNumber& b) {
       Carried(1 / b.value, a.error) + Carried(value / b.value, b.error) +
           Rounding(value, 1, underflow),
       underflow);
-}
-
-CountingNumber operator-(const CountingNumber& x) {
-  CountingNumber result = x;
-  result.value = -result.value;
-  return result;
 }
 
 CountingNumber Mul0(const CountingNumber& a, const CountingNumber& b) {

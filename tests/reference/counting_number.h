@@ -1,6 +1,10 @@
 #ifndef GRADSMITH_TESTS_REFERENCE_COUNTING_NUMBER_H_
 #define GRADSMITH_TESTS_REFERENCE_COUNTING_NUMBER_H_
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 /// The number in which oracles compute: with it, a plain formula says how exact its value is.
 namespace gradsmith::reference {
 
@@ -24,19 +28,92 @@ struct CountingNumber {
   long double underflow = kUnderflow;
 };
 
+// Oracles compute with many millions of these numbers: what they do most is compiled into them.
+namespace counting {
+
+using Real = long double;
+
+inline constexpr Real kFar = std::numeric_limits<Real>::infinity();
+
+/// Infinity is not rounded.
+inline Real Rounding(Real value, Real count, Real underflow) {
+  return std::isinf(value) ? 0 : count * std::max(std::abs(value), underflow);
+}
+
+/// The first-order error of a product of an error and a slope, of which either may be zero.
+inline Real Carried(Real slope, Real error) {
+  return error == 0 || slope == 0 ? 0 : std::abs(slope) * error;
+}
+
+inline CountingNumber
+Known(Real value, Real unit, Real bound, Real margin, Real error, Real underflow) {
+  return {
+      .value = value,
+      .error = error,
+      .unit = unit,
+      .bound = std::isfinite(value) ? std::max(bound, std::abs(value) / unit) : bound,
+      .margin = margin,
+      .underflow = underflow};
+}
+
+inline Real LargerBound(const CountingNumber& a, const CountingNumber& b) {
+  return std::max(a.bound, b.bound);
+}
+
+inline Real SmallerUnderflow(const CountingNumber& a, const CountingNumber& b) {
+  return std::min(a.underflow, b.underflow);
+}
+
+inline Real SmallerMargin(const CountingNumber& a, const CountingNumber& b) {
+  return std::min(a.margin, b.margin);
+}
+
+inline CountingNumber Sum(const CountingNumber& a, const CountingNumber& b, Real sign) {
+  const Real value = a.value + sign * b.value;
+  const Real underflow = SmallerUnderflow(a, b);
+  return Known(
+      value, std::min(a.unit, b.unit), LargerBound(a, b), SmallerMargin(a, b),
+      a.error + b.error + Rounding(value, 1, underflow), underflow);
+}
+
+}  // namespace counting
+
 /// Given returns a number of the data, which accumulators have as it is.
-CountingNumber Given(long double value);
+inline CountingNumber Given(long double value) {
+  return counting::Known(value, 1, 0, counting::kFar, 0, kUnderflow);
+}
+
+inline CountingNumber operator+(const CountingNumber& a, const CountingNumber& b) {
+  return counting::Sum(a, b, 1);
+}
+
+inline CountingNumber operator-(const CountingNumber& a, const CountingNumber& b) {
+  return counting::Sum(a, b, -1);
+}
+
+inline CountingNumber operator*(const CountingNumber& a, const CountingNumber& b) {
+  const counting::Real value = a.value * b.value;
+  const counting::Real underflow = counting::SmallerUnderflow(a, b);
+  return counting::Known(
+      value, a.unit * b.unit, counting::LargerBound(a, b), counting::SmallerMargin(a, b),
+      counting::Carried(b.value, a.error) + counting::Carried(a.value, b.error) +
+          counting::Rounding(value, 1, underflow),
+      underflow);
+}
+
+inline CountingNumber operator-(const CountingNumber& x) {
+  CountingNumber result = x;
+  result.value = -result.value;
+  return result;
+}
+
 /// Exactly returns a number of the data that may be no integer, for kernels that lose nothing near
 /// 0: what is made of it has no more errors than roundings.
 CountingNumber Exactly(long double value);
 /// Constant returns a number of a formula or an attribute, which accumulators may have to round.
 CountingNumber Constant(long double value);
 
-CountingNumber operator+(const CountingNumber& a, const CountingNumber& b);
-CountingNumber operator-(const CountingNumber& a, const CountingNumber& b);
-CountingNumber operator*(const CountingNumber& a, const CountingNumber& b);
 CountingNumber operator/(const CountingNumber& a, const CountingNumber& b);
-CountingNumber operator-(const CountingNumber& x);
 /// Products and quotients that are 0 where the first number is.
 CountingNumber Mul0(const CountingNumber& a, const CountingNumber& b);
 CountingNumber Div0(const CountingNumber& a, const CountingNumber& b);

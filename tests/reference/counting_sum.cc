@@ -8,17 +8,6 @@
 
 namespace gradsmith::reference {
 
-void CountingSum::Add(const CountingNumber& term) {
-  sum_.value += term.value;
-  sum_.error += term.error;
-  sum_.unit = std::min(sum_.unit, term.unit);
-  sum_.bound = std::max(sum_.bound, term.bound);
-  sum_.margin = std::min(sum_.margin, term.margin);
-  sum_.underflow = std::min(sum_.underflow, term.underflow);
-  magnitude_ += std::abs(term.value);
-  terms_ += 1;
-}
-
 CountingNumber CountingSum::Get() const {
   CountingNumber sum = sum_;
   sum.error += (terms_ + roundings_) * magnitude_;

@@ -1,6 +1,8 @@
 #ifndef GRADSMITH_TESTS_REFERENCE_COUNTING_SUM_H_
 #define GRADSMITH_TESTS_REFERENCE_COUNTING_SUM_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -17,7 +19,16 @@ class CountingSum {
   /// A sum that is rounded so often beside its terms, each of which costs an addition.
   explicit CountingSum(double roundings) : roundings_(roundings) {}
 
-  void Add(const CountingNumber& term);
+  void Add(const CountingNumber& term) {
+    sum_.value += term.value;
+    sum_.error += term.error;
+    sum_.unit = std::min(sum_.unit, term.unit);
+    sum_.bound = std::max(sum_.bound, term.bound);
+    sum_.margin = std::min(sum_.margin, term.margin);
+    sum_.underflow = std::min(sum_.underflow, term.underflow);
+    magnitude_ += std::abs(term.value);
+    terms_ += 1;
+  }
   /// Get returns the sum, 0 where there are no terms. Its partial sums are no larger than that of
   /// the terms' absolute values, which each addition may round.
   [[nodiscard]] CountingNumber Get() const;

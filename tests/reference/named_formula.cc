@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -15,6 +16,7 @@ using Real = long double;
 using Names = std::set<std::string_view>;
 /// An index along each dim of the whole space.
 using Indices = std::vector<std::int64_t>;
+using Steps = std::vector<std::int64_t>;
 
 // No set: oracles are made before it might be.
 constexpr std::array<std::string_view, 6> kComparisons = {
@@ -35,6 +37,12 @@ Names NamesOf(const std::vector<std::string_view>& shape) {
   }
   names.erase("1");
   return names;
+}
+
+/// The place of an element among those between which these are the steps.
+std::size_t IndexOf(const Steps& steps, const Indices& at) {
+  return static_cast<std::size_t>(
+      std::inner_product(steps.begin(), steps.end(), at.begin(), std::int64_t{0}));
 }
 
 /// Many terms in any order: their sum, the sum of their sizes, and the largest.
@@ -154,29 +162,33 @@ class NamedFormulaOracle::Space {
     return static_cast<std::size_t>(count);
   }
 
-  /// The place of an element among those that have the dims of these names.
-  [[nodiscard]] std::size_t IndexIn(const Names& own, const Indices& at) const {
-    std::int64_t index = 0;
-    for (std::size_t dim = 0; dim < dims_.size(); ++dim) {
-      index = own.contains(names_[dim]) ? index * dims_[dim] + at[dim] : index;
+  /// How far apart elements lie that are next to each other along each dim, among those that have
+  /// the dims of these names; 0 along the others.
+  [[nodiscard]] Steps StepsIn(const Names& own) const {
+    Steps steps(dims_.size());
+    std::int64_t step = 1;
+    for (std::size_t dim = dims_.size(); dim-- > 0;) {
+      if (own.contains(names_[dim])) {
+        steps[dim] = step;
+        step *= dims_[dim];
+      }
     }
-    return static_cast<std::size_t>(index);
+    return steps;
   }
 
   /// Calls visit(at) for every place of the dims of these names, in their order.
   template <typename Visit>
   void ForEach(const Names& own, const Visit& visit) const {
-    const std::size_t count = CountOf(own);
-    for (std::size_t element = 0; element < count; ++element) {
-      Indices at(dims_.size());
-      auto rest = static_cast<std::int64_t>(element);
-      for (std::size_t dim = dims_.size(); dim-- > 0;) {
-        if (own.contains(names_[dim])) {
-          at[dim] = rest % dims_[dim];
-          rest /= dims_[dim];
-        }
-      }
+    const Steps steps = StepsIn(own);
+    Indices at(dims_.size());
+    for (std::size_t left = CountOf(own); left > 0; --left) {
       visit(at);
+      for (std::size_t dim = dims_.size(); dim-- > 0;) {
+        if (steps[dim] != 0 && ++at[dim] < dims_[dim]) {
+          break;
+        }
+        at[dim] = 0;
+      }
     }
   }
 
@@ -342,16 +354,19 @@ NamedFormulaOracle::Values NamedFormulaOracle::Apply(
     const std::vector<Values>& values,
     const Tensors& inputs,
     const Attributes& attributes) const {
-  Values results;
+  if (functions_[node] == nullptr) {
+    return Leaves(space, node, values, inputs, attributes);
+  }
   const FormulaNode& formula = data_.nodes[node];
+  std::vector<Steps> steps;
+  for (const std::size_t argument : formula.arguments) {
+    steps.push_back(space.StepsIn(dims_[argument]));
+  }
+  Values results;
+  std::vector<CountingNumber> arguments(steps.size());
   space.ForEach(dims_[node], [&](const Indices& at) {
-    if (functions_[node] == nullptr) {
-      results.push_back(ValueAt(space, node, at, values, inputs, attributes));
-      return;
-    }
-    std::vector<CountingNumber> arguments;
-    for (const std::size_t argument : formula.arguments) {
-      arguments.push_back(values[argument][space.IndexIn(dims_[argument], at)]);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      arguments[i] = values[formula.arguments[i]][IndexOf(steps[i], at)];
     }
     const CountingNumber result = functions_[node](arguments);
     results.push_back(compares_integers_[node] ? Given(result.value) : result);
@@ -359,31 +374,43 @@ NamedFormulaOracle::Values NamedFormulaOracle::Apply(
   return results;
 }
 
-CountingNumber NamedFormulaOracle::ValueAt(
+NamedFormulaOracle::Values NamedFormulaOracle::Leaves(
     const Space& space,
     std::size_t node,
-    const Indices& at,
     const std::vector<Values>& values,
     const Tensors& inputs,
     const Attributes& attributes) const {
   const FormulaNode& formula = data_.nodes[node];
   const auto input = inputs.find(formula.name);
+  const bool is_given = input != inputs.end();
+  Values results;
+  const auto for_each = [&](const auto& value_at) {
+    space.ForEach(dims_[node], [&](const Indices& at) { results.push_back(value_at(at)); });
+    return results;
+  };
   if (formula.operation == "index") {
-    return Given(space.PlaceAlong(formula.name, at));
+    return for_each([&](const Indices& at) { return Given(space.PlaceAlong(formula.name, at)); });
   }
-  if (formula.operation == "given" && input != inputs.end()) {
-    return Given(1);
+  if (formula.operation == "given" && is_given) {
+    return for_each([](const Indices& /*at*/) { return Given(1); });
   }
   if (formula.operation == "lookup") {
-    const Real place = values[formula.arguments.front()][space.IndexIn(dims_[node], at)].value;
-    const bool has = input != inputs.end() && place >= 0 && place < input->second.values.size();
-    return Given(has ? input->second.values[static_cast<std::size_t>(place)] : 0);
+    const Steps steps = space.StepsIn(dims_[node]);
+    const Values& places = values[formula.arguments.front()];
+    return for_each([&](const Indices& at) {
+      const Real place = places[IndexOf(steps, at)].value;
+      const bool has = is_given && place >= 0 && place < input->second.values.size();
+      return Given(has ? input->second.values[static_cast<std::size_t>(place)] : 0);
+    });
   }
-  if (formula.operation != "input" || input == inputs.end()) {
-    return LeafOf(formula, attributes, 0);
+  if (formula.operation != "input" || !is_given) {
+    const CountingNumber leaf = LeafOf(formula, attributes, 0);
+    return for_each([&](const Indices& /*at*/) { return leaf; });
   }
-  const Names own = NamesOf(data_.ShapeOf(formula.name, attributes));
-  return LeafOf(formula, attributes, input->second.values[space.IndexIn(own, at)]);
+  const Steps steps = space.StepsIn(NamesOf(data_.ShapeOf(formula.name, attributes)));
+  return for_each([&](const Indices& at) {
+    return LeafOf(formula, attributes, input->second.values[IndexOf(steps, at)]);
+  });
 }
 
 bool NamedFormulaOracle::IsInteger(std::size_t node) const {
@@ -426,16 +453,16 @@ NamedFormulaOracle::Values NamedFormulaOracle::Reduce(
   }
   const std::size_t argument = formula.arguments.front();
   const Names& own = dims_[node];
-  const auto at_term = [&](const Indices& at) {
-    return values[argument][space.IndexIn(dims_[argument], at)];
-  };
+  const Steps steps = space.StepsIn(own);
+  const Steps term_steps = space.StepsIn(dims_[argument]);
+  const auto at_term = [&](const Indices& at) { return values[argument][IndexOf(term_steps, at)]; };
   std::vector<Terms> terms(space.CountOf(own));
   space.ForEach(
-      dims_[argument], [&](const Indices& at) { terms[space.IndexIn(own, at)].Add(at_term(at)); });
+      dims_[argument], [&](const Indices& at) { terms[IndexOf(steps, at)].Add(at_term(at)); });
   if (formula.operation == "variance") {
     std::vector<Terms> squares(terms.size());
     space.ForEach(dims_[argument], [&](const Indices& at) {
-      const std::size_t of = space.IndexIn(own, at);
+      const std::size_t of = IndexOf(steps, at);
       const CountingNumber mean = terms[of].Mean();
       CountingNumber square = at_term(at);
       const Real deviation = square.value - mean.value;
@@ -485,8 +512,9 @@ ExpectedOutputs NamedFormulaOracle::Run(const Tensors& inputs, const Attributes&
     const std::vector<std::string_view>& shape = data_.ShapeOf(output.name, attributes);
     Expected expected;
     expected.value.dims = space.ShapeOf(shape);
+    const Steps steps = space.StepsIn(dims_[output.node]);
     space.ForEach(NamesOf(shape), [&](const Indices& at) {
-      const CountingNumber& value = values[output.node][space.IndexIn(dims_[output.node], at)];
+      const CountingNumber& value = values[output.node][IndexOf(steps, at)];
       expected.value.values.push_back(static_cast<double>(value.value));
       expected.terms.push_back(terms);
       expected.bound.push_back(
@@ -516,15 +544,17 @@ std::vector<bool> NamedFormulaOracle::Rough(
     }
   }
   const Names all = space.All();
+  const Steps of_all = space.StepsIn(all);
   std::vector<bool> rough(space.CountOf(all));
   for (const std::set<std::size_t>& nodes : {terms, results}) {
-    space.ForEach(all, [&](const Indices& at) {
-      for (const std::size_t node : nodes) {
-        if (!HasMargin(values[node][space.IndexIn(dims_[node], at)])) {
-          rough[space.IndexIn(all, at)] = true;
+    for (const std::size_t node : nodes) {
+      const Steps steps = space.StepsIn(dims_[node]);
+      space.ForEach(all, [&](const Indices& at) {
+        if (!HasMargin(values[node][IndexOf(steps, at)])) {
+          rough[IndexOf(of_all, at)] = true;
         }
-      }
-    });
+      });
+    }
     if (std::ranges::find(rough, true) != rough.end()) {
       break;
     }
@@ -552,12 +582,14 @@ Tensors NamedFormulaOracle::MakeRandomData(
     if (std::ranges::find(rough, true) == rough.end()) {
       return data;
     }
+    const Steps of_all = space.StepsIn(all);
     space.ForEach(all, [&](const Indices& at) {
+      if (!rough[IndexOf(of_all, at)]) {
+        return;
+      }
       for (auto& [name, tensor] : data) {
-        if (rough[space.IndexIn(all, at)]) {
-          const Names own = NamesOf(data_.ShapeOf(name, attributes));
-          tensor.values[space.IndexIn(own, at)] = draw(name);
-        }
+        const Steps steps = space.StepsIn(NamesOf(data_.ShapeOf(name, attributes)));
+        tensor.values[IndexOf(steps, at)] = draw(name);
       }
     });
   }

@@ -111,11 +111,10 @@ class NamedFormulaOracle final : public Oracle {
   /// Draws an element of an input of integers; nothing for others.
   [[nodiscard]] std::optional<double>
   DrawInteger(const Space& space, const std::string& input, Random& random) const;
-  /// The value of a node without a function at a place of its dims.
-  [[nodiscard]] CountingNumber ValueAt(
+  /// The values of a node without a function.
+  [[nodiscard]] Values Leaves(
       const Space& space,
       std::size_t node,
-      const std::vector<std::int64_t>& at,
       const std::vector<Values>& values,
       const Tensors& inputs,
       const Attributes& attributes) const;

@@ -21,25 +21,29 @@ struct Format {
   int digits;
   int max_exponent;
 
-  [[nodiscard]] int MinExponent() const { return 1 - max_exponent; }
-  [[nodiscard]] int StoredDigits() const { return digits - 1; }
-  [[nodiscard]] bool IsDouble() const { return size == sizeof(double); }
+  [[nodiscard]] constexpr int MinExponent() const { return 1 - max_exponent; }
+  [[nodiscard]] constexpr int StoredDigits() const { return digits - 1; }
 };
+
+constexpr Format kHalf = {2, 11, 15};
+constexpr Format kBFloat16 = {2, 8, 127};
+constexpr Format kFloat = {4, 24, 127};
+constexpr Format kDouble = {8, 53, 1023};
 
 [[noreturn]] void ThrowWithoutFormat(DataType type) {
   throw std::invalid_argument(std::string(ToString(type)) + " has no floating format");
 }
 
-Format FormatOf(DataType type) {
+const Format& FormatOf(DataType type) {
   switch (type) {
     case DataType::kFloat:
-      return {4, 24, 127};
+      return kFloat;
     case DataType::kDouble:
-      return {8, 53, 1023};
+      return kDouble;
     case DataType::kMLFloat16:
-      return {2, 11, 15};
+      return kHalf;
     case DataType::kBFloat16:
-      return {2, 8, 127};
+      return kBFloat16;
     default:
       ThrowWithoutFormat(type);
   }
@@ -84,25 +88,68 @@ int LastDigit(const Format& format, double value) {
   return std::max(ExponentOf(value), format.MinExponent()) - format.StoredDigits();
 }
 
-std::uint64_t BitsOf(const Format& format, double value) {
-  const std::uint64_t sign = std::signbit(value) ? 1 : 0;
-  const std::uint64_t infinity = static_cast<std::uint64_t>(2 * format.max_exponent + 1)
-                                 << format.StoredDigits();
-  std::uint64_t magnitude = 0;
-  if (std::isnan(value)) {
-    magnitude = infinity | (std::uint64_t{1} << (format.StoredDigits() - 1));
-  } else if (std::isinf(value)) {
-    magnitude = infinity;
-  } else if (format.IsDouble()) {
-    magnitude = std::bit_cast<std::uint64_t>(std::abs(value));
-  } else if (value != 0) {
-    const int last = LastDigit(format, value);
-    // The leading bit of a normal number adds one to the exponent field below it.
-    const auto significand = static_cast<std::uint64_t>(std::abs(value) * PowerOfTwo(-last));
-    const int exponent = last + format.StoredDigits() - format.MinExponent();
-    magnitude = (static_cast<std::uint64_t>(exponent) << format.StoredDigits()) + significand;
+/// The number of a format of 16 bits that is nearest to `value`.
+template <const Format& kFormat>
+double RoundTo16Bits(double value) {
+  if (value == 0 || !std::isfinite(value)) {
+    return value;
   }
-  return (sign << (8 * format.size - 1)) | magnitude;
+  const int last = LastDigit(kFormat, value);
+  const double rounded = std::nearbyint(value * PowerOfTwo(-last)) * PowerOfTwo(last);
+  const bool overflow = ExponentOf(rounded) > kFormat.max_exponent;
+  return overflow ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
+}
+
+/// The bits of a number that is one of a format of 16 bits.
+template <const Format& kFormat>
+std::uint16_t BitsOf(double value) {
+  constexpr unsigned kInfinity = static_cast<unsigned>(2 * kFormat.max_exponent + 1)
+                                 << kFormat.StoredDigits();
+  constexpr unsigned kSign = 1U << 15U;
+  unsigned magnitude = 0;
+  if (std::isnan(value)) {
+    magnitude = kInfinity | 1U << (kFormat.StoredDigits() - 1);
+  } else if (std::isinf(value)) {
+    magnitude = kInfinity;
+  } else if (value != 0) {
+    const int last = LastDigit(kFormat, value);
+    // The leading bit of a normal number adds one to the exponent field below it.
+    const auto significand = static_cast<unsigned>(std::abs(value) * PowerOfTwo(-last));
+    const int exponent = last + kFormat.StoredDigits() - kFormat.MinExponent();
+    magnitude = (static_cast<unsigned>(exponent) << kFormat.StoredDigits()) + significand;
+  }
+  return static_cast<std::uint16_t>((std::signbit(value) ? kSign : 0) | magnitude);
+}
+
+template <const Format& kFormat>
+double ValueOf(std::uint16_t bits) {
+  const bool negative = (bits >> 15U) != 0;
+  const unsigned stored = bits & ((1U << kFormat.StoredDigits()) - 1);
+  const int field = static_cast<int>(
+      static_cast<unsigned>(bits) >> kFormat.StoredDigits() &
+      static_cast<unsigned>(2 * kFormat.max_exponent + 1));
+  double magnitude = 0;
+  if (field == 2 * kFormat.max_exponent + 1) {
+    magnitude = stored == 0 ? std::numeric_limits<double>::infinity()
+                            : std::numeric_limits<double>::quiet_NaN();
+  } else {
+    const double leading = field == 0 ? 0 : PowerOfTwo(kFormat.StoredDigits());
+    const int exponent = std::max(field, 1) - kFormat.max_exponent - kFormat.StoredDigits();
+    magnitude = (leading + static_cast<double>(stored)) * PowerOfTwo(exponent);
+  }
+  return negative ? -magnitude : magnitude;
+}
+
+template <typename T>
+void Write(T value, std::byte* element) {
+  std::memcpy(element, &value, sizeof(T));  // little-endian, as every platform of the library is
+}
+
+template <typename T>
+T Read(const std::byte* element) {
+  T value{};
+  std::memcpy(&value, element, sizeof(T));
+  return value;
 }
 
 }  // namespace
@@ -125,77 +172,61 @@ double OverflowLimit(DataType type) {
 }
 
 double Round(DataType type, double value) {
-  if (!IsFloating(type)) {
-    return type == DataType::kBool ? static_cast<double>(value != 0) : std::trunc(value);
+  switch (type) {
+    case DataType::kDouble:
+      return value;
+    case DataType::kFloat:
+      return static_cast<double>(static_cast<float>(value));
+    case DataType::kMLFloat16:
+      return RoundTo16Bits<kHalf>(value);
+    case DataType::kBFloat16:
+      return RoundTo16Bits<kBFloat16>(value);
+    case DataType::kBool:
+      return static_cast<double>(value != 0);
+    default:
+      return std::trunc(value);
   }
-  if (value == 0 || !std::isfinite(value) || type == DataType::kDouble) {
-    return value;
-  }
-  if (type == DataType::kFloat) {
-    return static_cast<double>(static_cast<float>(value));
-  }
-  const Format format = FormatOf(type);
-  const int last = LastDigit(format, value);
-  const double rounded = std::nearbyint(value * PowerOfTwo(-last)) * PowerOfTwo(last);
-  const bool overflow = ExponentOf(rounded) > format.max_exponent;
-  return overflow ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
 }
 
 void Encode(DataType type, double value, std::byte* element) {
-  if (!IsFloating(type)) {
-    VisitInteger(type, [&]<typename T>(T integer) {
-      integer = static_cast<T>(value);
-      std::memcpy(element, &integer, sizeof(T));
-    });
-    return;
+  switch (type) {
+    case DataType::kDouble:
+      Write(value, element);
+      break;
+    case DataType::kFloat:
+      Write(static_cast<float>(value), element);
+      break;
+    case DataType::kMLFloat16:
+      Write(BitsOf<kHalf>(RoundTo16Bits<kHalf>(value)), element);
+      break;
+    case DataType::kBFloat16:
+      Write(BitsOf<kBFloat16>(RoundTo16Bits<kBFloat16>(value)), element);
+      break;
+    default:
+      VisitInteger(type, [&]<typename T>(T /*type*/) { Write(static_cast<T>(value), element); });
   }
-  if (type == DataType::kFloat) {
-    const auto stored = static_cast<float>(value);
-    std::memcpy(element, &stored, sizeof(stored));
-    return;
-  }
-  const Format format = FormatOf(type);
-  const std::uint64_t bits = BitsOf(format, Round(type, value));
-  std::memcpy(element, &bits, format.size);  // little-endian, as every platform of the library is
 }
 
 double Decode(DataType type, const std::byte* element) {
-  if (!IsFloating(type)) {
-    double value = 0;
-    VisitInteger(type, [&]<typename T>(T integer) {
-      // A byte that is neither true nor false is read as the number that it is.
-      using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
-      auto stored = static_cast<Stored>(integer);
-      std::memcpy(&stored, element, sizeof(T));
-      value = static_cast<double>(stored);
-    });
-    return value;
+  switch (type) {
+    case DataType::kDouble:
+      return Read<double>(element);
+    case DataType::kFloat:
+      return static_cast<double>(Read<float>(element));
+    case DataType::kMLFloat16:
+      return ValueOf<kHalf>(Read<std::uint16_t>(element));
+    case DataType::kBFloat16:
+      return ValueOf<kBFloat16>(Read<std::uint16_t>(element));
+    default:
+      break;
   }
-  if (type == DataType::kFloat) {
-    float stored = 0;
-    std::memcpy(&stored, element, sizeof(stored));
-    return static_cast<double>(stored);
-  }
-  const Format format = FormatOf(type);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, element, format.size);
-  const bool negative = (bits >> (8 * format.size - 1)) != 0;
-  const std::uint64_t stored = bits & ((std::uint64_t{1} << format.StoredDigits()) - 1);
-  const int field = static_cast<int>(
-      (bits >> format.StoredDigits()) & static_cast<std::uint64_t>(2 * format.max_exponent + 1));
-  double magnitude = 0;
-  if (field == 2 * format.max_exponent + 1) {
-    magnitude = stored == 0 ? std::numeric_limits<double>::infinity()
-                            : std::numeric_limits<double>::quiet_NaN();
-  } else if (format.IsDouble()) {
-    std::memcpy(&magnitude, element, sizeof(magnitude));
-    magnitude = std::abs(magnitude);
-  } else {
-    const double leading = field == 0 ? 0 : PowerOfTwo(format.StoredDigits());
-    const int exponent = std::max(field, 1) - format.max_exponent - format.StoredDigits();
-    magnitude = (leading + static_cast<double>(stored)) * PowerOfTwo(exponent);
-  }
-  return negative ? -magnitude : magnitude;
+  double value = 0;
+  VisitInteger(type, [&]<typename T>(T /*type*/) {
+    // A byte that is neither true nor false is read as the number that it is.
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+    value = static_cast<double>(Read<Stored>(element));
+  });
+  return value;
 }
 
 std::vector<double> RoundAll(DataType type, std::vector<double> values) {

@@ -67,25 +67,6 @@ std::string ToString(const std::vector<std::int64_t>& list) {
   return "[" + text + "]";
 }
 
-void ForEachOffset(
-    const reference::Shape& dims,
-    const std::vector<std::int64_t>& strides,
-    const std::function<void(std::int64_t offset)>& visit) {
-  std::vector<std::int64_t> index(dims.size());
-  std::int64_t offset = 0;
-  for (std::int64_t i = 0; i < reference::Count(dims); ++i) {
-    visit(offset);
-    for (std::size_t axis = dims.size(); axis-- > 0;) {
-      offset += strides[axis];
-      if (++index[axis] < dims[axis]) {
-        break;
-      }
-      offset -= strides[axis] * dims[axis];
-      index[axis] = 0;
-    }
-  }
-}
-
 TestTensor::TestTensor(DataType type, const reference::Shape& dims, Layout layout, Device device)
     : type_(type),
       dims_(dims),
@@ -113,6 +94,7 @@ void TestTensor::Fill(const std::vector<double>& values) {
 std::vector<double> TestTensor::Values() const {
   const std::vector<std::byte> bytes = AllBytes();
   std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(reference::Count(dims_)));
   ForEachOffset(dims_, strides_, [&](std::int64_t offset) {
     values.push_back(Decode(type_, &bytes[ByteOffset(offset)]));
   });

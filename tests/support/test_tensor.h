@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,10 +31,25 @@ IntList ToIntList(const std::vector<std::int64_t>& list);
 std::string ToString(const std::vector<std::int64_t>& list);
 
 /// ForEachOffset calls visit(offset) for every index of a tensor, last dimension fastest.
+template <typename Visit>
 void ForEachOffset(
     const reference::Shape& dims,
     const std::vector<std::int64_t>& strides,
-    const std::function<void(std::int64_t offset)>& visit);
+    const Visit& visit) {
+  std::vector<std::int64_t> index(dims.size());
+  std::int64_t offset = 0;
+  for (std::int64_t left = reference::Count(dims); left > 0; --left) {
+    visit(offset);
+    for (std::size_t axis = dims.size(); axis-- > 0;) {
+      offset += strides[axis];
+      if (++index[axis] < dims[axis]) {
+        break;
+      }
+      offset -= strides[axis] * dims[axis];
+      index[axis] = 0;
+    }
+  }
+}
 
 /// TestTensor is a tensor in memory of its own with a guard zone on either side. Whatever is not
 /// one of its elements holds a pattern, so that a stray write shows.

@@ -27,6 +27,13 @@ class Turns {
   int number_ = 0;
 };
 
+/// RunsOfCall returns how often to run a call that must give the same each time: twice, and on the
+/// emulated GPU mostly once.
+inline int RunsOfCall() {
+  static Turns turns(3);
+  return turns.Next() ? 2 : 1;
+}
+
 }  // namespace gradsmith::support
 
 #endif  // GRADSMITH_TESTS_SUPPORT_TURNS_H_

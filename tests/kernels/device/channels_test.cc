@@ -36,7 +36,7 @@ class CudaChannels : public CudaTest {
     forward.inputs = {Make(type, problem), MakeRow(type, problem), MakeRow(type, problem)};
     forward.outputs = {Make(type, problem), MakeRow(type, problem), MakeRow(type, problem)};
     FillPositive(forward);
-    RunTwice(forward);
+    RunRepeatedly(forward);
     OpCall gradient{.name = problem.name, .op = "ChannelNormGrad", .types = {type, type}};
     gradient.inputs = {Make(type, problem), Make(type, problem)};
     gradient.outputs = {Make(type, problem)};
@@ -47,7 +47,7 @@ class CudaChannels : public CudaTest {
       gradient.outputs.push_back(MakeRow(type, problem));
     }
     FillPositive(gradient);
-    RunTwice(gradient);
+    RunRepeatedly(gradient);
   }
 
   /// Sums of these do not cancel. Those of deviations from a mean do not where it is another.
@@ -91,10 +91,10 @@ TEST_F(CudaChannels, AnyStrides) {
       make(problem.dims, {64, 1, 16, 2}), make({3, 4, 8}, {1, 24, 3}), make({3, 4, 8}, {40, 9, 1}),
       MakeRow(DataType::kFloat, problem)};
   call.FillInputsWithIntegers(random_, -3, 3);
-  RunTwice(call);
+  RunRepeatedly(call);
   call.inputs[0] = make(problem.dims, {80, 40, 8, 1}, 1);
   call.FillInputsWithIntegers(random_, -3, 3);
-  RunTwice(call);
+  RunRepeatedly(call);
 }
 
 /// Three numbers, each of which is broadcast: no 32-bit number counts the elements of a channel,
@@ -165,12 +165,12 @@ TEST_F(CudaChannels, SumsOverChannels) {
       const TensorPointer of_totals = of_places();
       call.FillInputsWithIntegers(random_, -3, 3);
       call.outputs = {nullptr, nullptr, of_totals, nullptr};
-      RunTwice(call);
+      RunRepeatedly(call);
       call.outputs = {nullptr, sums, nullptr, nullptr};
-      RunTwice(call);
+      RunRepeatedly(call);
       call.outputs = {
           Make(DataType::kFloat, problem), sums, of_totals, MakeRow(DataType::kFloat, problem)};
-      RunTwice(call);
+      RunRepeatedly(call);
     }
   }
 }

@@ -84,8 +84,12 @@ class CudaCapture : public CudaTest {
 
 TEST_F(CudaCapture, ReplaysWhatCallsCompute) {
   Random random("cuda capture replay");
+  Turns turns(3);  // of four types
   for (const DataType type : kAllTypes) {
     for (const OpCall& call : AllCalls(type, random)) {
+      if (!turns.Next()) {
+        continue;
+      }
       const DeviceStream stream(device());
       CountingAllocator allocator;
       const Context context(OptionsFor(stream, &allocator));
@@ -186,10 +190,14 @@ TEST_F(CudaCapture, AllocatesForTheGraphAlone) {
 /// Forgotten choices are made anew, and their old plans are dropped: not those in a graph.
 TEST_F(CudaCapture, GraphsOutliveTheChoicesTheyWereCapturedWith) {
   Random random("cuda capture forgotten");
+  Turns turns(3);  // of two types
   for (const DataType type : {DataType::kMLFloat16, DataType::kFloat}) {
     const DeviceStream stream(device());
     const Context context(OptionsFor(stream, nullptr));
     for (const OpCall& call : AllCalls(type, random)) {
+      if (!turns.Next()) {
+        continue;
+      }
       ASSERT_TRUE(call.Run(context).ok());
       CudaGraph graph(stream.get());
       ASSERT_NO_FATAL_FAILURE(Capture(graph, call, context));

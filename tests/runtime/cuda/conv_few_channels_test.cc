@@ -244,8 +244,7 @@ std::vector<ConvShape> Shapes() {
 
 class CudaConvFewChannels : public CudaTest {};
 
-/// Sums of integers are exact in float, whatever their order. Twice, since what a run leaves behind
-/// must not matter.
+/// Sums of integers are exact in float, whatever their order.
 TEST_F(CudaConvFewChannels, AreRoundedExactSums) {
   Random random("few channels");
   const Context context(OnGpu());

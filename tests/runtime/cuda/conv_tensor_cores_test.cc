@@ -237,7 +237,8 @@ std::vector<std::string> OwnOf(ConvAlgorithms& algorithms, bool in_tf32) {
 
 class CudaConvTensorCores : public CudaTest {
  protected:
-  /// The tiles whose turn it is, right against the CPU and twice with the same bits.
+  /// The tiles whose turn it is, right against the CPU and with the same bits where they are run
+  /// again.
   static void Check(
       const PrimitiveCall& call,
       const Context& context,
@@ -253,9 +254,11 @@ class CudaConvTensorCores : public CudaTest {
         continue;
       }
       RunAndCompare(*algorithms, call, context, name, expected, tolerance);
-      const std::vector<std::byte> first = call.Result()->GpuBytes();
-      RunAndCompare(*algorithms, call, context, name, expected, tolerance);
-      EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
+      if (RunsOfCall() > 1) {
+        const std::vector<std::byte> first = call.Result()->GpuBytes();
+        RunAndCompare(*algorithms, call, context, name, expected, tolerance);
+        EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
+      }
     }
   }
 };
@@ -324,13 +327,18 @@ TEST_F(CudaConvTensorCores, AreRoundedExactSumsInHalfAndBfloat16) {
 TEST_F(CudaConvTensorCores, AreRoundedExactSumsByLines) {
   Random random("cuda tensor cores by lines");
   const Context context(OnGpu());
+  Turns turns(2);  // of two types, which share their code
   for (const ConvPrimitive primitive : kPrimitives) {
     const bool is_filter = primitive == ConvPrimitive::kBackwardFilter;
     for (const ConvShape& shape : is_filter ? FilterLineShapes() : LineShapes()) {
       if (primitive == ConvPrimitive::kBackwardData && !shape.strides.empty()) {
         continue;
       }
+      turns.Next();  // each shape begins with the other type
       for (const Math math : kNarrowMaths) {
+        if (!turns.Next()) {
+          continue;
+        }
         const PrimitiveCall call =
             MakeCall(primitive, shape, TypeOf(math), Layout::kChannelsLast, random);
         SCOPED_TRACE(call.op.Describe());

@@ -136,16 +136,18 @@ std::vector<Case> Cases() {
 
 class CudaConvWindow : public CudaTest {
  protected:
-  /// Right against the CPU, and twice with the same bits.
+  /// Right against the CPU, and with the same bits where it is run again.
   static void Check(const PrimitiveCall& call, const Context& context, double tolerance) {
     SCOPED_TRACE(call.op.Describe());
     Result<ConvAlgorithms> algorithms = call.Prepare(context);
     ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
     const std::vector<std::vector<double>> expected = call.op.Expected();
     RunAndCompare(*algorithms, call, context, kWindow, expected, tolerance);
-    const std::vector<std::byte> first = call.Result()->GpuBytes();
-    RunAndCompare(*algorithms, call, context, kWindow, expected, tolerance);
-    EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
+    if (RunsOfCall() > 1) {
+      const std::vector<std::byte> first = call.Result()->GpuBytes();
+      RunAndCompare(*algorithms, call, context, kWindow, expected, tolerance);
+      EXPECT_TRUE(call.Result()->GpuBytes() == first) << "the second run has other bits";
+    }
   }
 
   static bool IsOffered(const PrimitiveCall& call, const Context& context) {
@@ -178,7 +180,11 @@ TEST_F(CudaConvWindow, ComputesEveryPrimitive) {
 TEST_F(CudaConvWindow, IsExactOnIntegers) {
   Random random("cuda conv window on integers");
   const Context context(WithTf32());
+  Turns turns(2);  // of three types for a shape
   for (const Case& each : Cases()) {
+    if (!turns.Next()) {
+      continue;
+    }
     const PrimitiveCall call =
         MakeCall(each.primitive, each.shape, each.type, Layout::kChannelsLast, random);
     call.op.FillInputsWithIntegers(random, -1, 1);

@@ -26,6 +26,7 @@
 namespace gradsmith::cuda {
 
 using support::IsEmulated;
+using support::RunsOfCall;
 using support::Turns;
 
 /// GpuTest skips its tests where there is no GPU. They run on the default stream of the first one.
@@ -178,7 +179,8 @@ class GpuTensor {
   [[nodiscard]] std::size_t ByteOffset(std::int64_t offset) const {
     return begin_ + (static_cast<std::size_t>(offset) * SizeOf(type_));
   }
-  void ForEach(const std::function<void(std::size_t at)>& visit) const {
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
     support::ForEachOffset(
         dims_, strides_, [&](std::int64_t offset) { visit(ByteOffset(offset)); });
   }

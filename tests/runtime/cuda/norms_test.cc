@@ -58,7 +58,7 @@ TEST_F(CudaNorms, LargeMeansAndConstants) {
           MakeOfChannels("GroupNormalization", dims, large.type)}) {
       SCOPED_TRACE(call.Describe());
       large.Fill(call);
-      RunTwice(call, large.type == kFloat ? 4e-6 : 0);
+      RunRepeatedly(call, large.type == kFloat ? 4e-6 : 0);
       const std::vector<double> y = call.outputs[0]->GpuValues();
       for (std::size_t i = 0; i < y.size(); ++i) {
         ASSERT_EQ(y[i] == 0, LargeMean::IsConstant(i) || i % 5 == 2) << i;

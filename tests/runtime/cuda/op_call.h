@@ -301,18 +301,18 @@ struct OpCall {
   }
 };
 
-/// RunTwice runs a call twice on a GPU: the results are those of the CPU, as ExpectResults has it,
-/// and the same bytes both times.
-inline void RunTwice(const OpCall& call, double tolerance = 0) {
+/// RunRepeatedly runs a call on a GPU, as often as calls are repeated: the results are those of the
+/// CPU, as ExpectResults has it, and the same bytes each time.
+inline void RunRepeatedly(const OpCall& call, double tolerance = 0) {
   SCOPED_TRACE(call.Describe());
   const Context context(OnGpu());
   std::vector<std::vector<std::byte>> bytes;
-  for (int run = 0; run < 2; ++run) {
+  for (int left = RunsOfCall(); left > 0; --left) {
     call.ResetOutputs();
     const Status status = call.Run(context);
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_TRUE(Synchronize(context).ok());
-    EXPECT_TRUE(run == 0 || bytes == call.OutputBytes());
+    EXPECT_TRUE(bytes.empty() || bytes == call.OutputBytes());
     bytes = call.OutputBytes();
   }
   call.ExpectResults(call.name, tolerance);

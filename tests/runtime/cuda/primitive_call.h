@@ -128,8 +128,8 @@ inline std::vector<double> ExpectedOf(const PrimitiveCall& call) {
   return call.op.Expected()[call.primitive == ConvPrimitive::kBackwardFilter ? 1 : 0];
 }
 
-/// Runs the algorithm by name, twice, on what the inputs are; the result is exactly what is
-/// expected, and nothing around it is written.
+/// Runs the algorithm by name, as often as calls are repeated, on what the inputs are; the result
+/// is exactly what is expected, and nothing around it is written.
 inline void RunExactly(
     const PrimitiveCall& call,
     const Context& context,
@@ -137,7 +137,7 @@ inline void RunExactly(
     const std::vector<double>& expected) {
   Result<ConvAlgorithms> algorithms = call.Prepare(context);
   ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
-  for (int run = 0; run < 2; ++run) {
+  for (int left = RunsOfCall(); left > 0; --left) {
     call.op.ResetOutputs();
     const Result<std::string> ran = algorithms->Run({name});
     ASSERT_TRUE(ran.ok()) << name << ": " << ran.status().message();
@@ -226,8 +226,8 @@ inline void RunAddingIntegers(
   ASSERT_NO_FATAL_FAILURE(RunAndCompareAdding(*algorithms, call, context, name, sums, random));
 }
 
-/// Runs the call twice and compares its results with the op's on the CPU; the algorithm is among so
-/// many choices that were made for it.
+/// Runs the call, as often as calls are repeated, and compares its results with the op's on the
+/// CPU; the algorithm is among so many choices that were made for it.
 inline void RunByChoice(
     const OpCall& call,
     const Context& context,
@@ -235,12 +235,13 @@ inline void RunByChoice(
     int choices,
     double tolerance = 0) {
   SCOPED_TRACE(call.Describe());
-  for (int run = 0; run < 2; ++run) {
+  const std::vector<std::vector<double>> expected = call.Expected();
+  for (int left = RunsOfCall(); left > 0; --left) {
     call.ResetOutputs();
     const Status status = call.Run(context);
     ASSERT_TRUE(status.ok()) << status.message();
     ASSERT_TRUE(Synchronize(context).ok());
-    call.ExpectResults(name, tolerance);
+    call.ExpectResults(name, expected, tolerance);
   }
   const std::string recent = RecentChoices(choices);
   EXPECT_NE(recent.find(name), std::string::npos) << recent;

@@ -49,14 +49,14 @@ class CudaSoftmaxRows : public CudaTest {
     const std::string op = logarithm ? "LogSoftmax" : "Softmax";
     OpCall forward = MakeCall(op, problem, type, Make(type, problem), Make(type, problem));
     forward.inputs[0]->FillRandom(random_, -4, 4);
-    RunTwice(forward);
+    RunRepeatedly(forward);
     OpCall gradient =
         MakeCall(op + "Grad", problem, type, Make(type, problem), Make(type, problem));
     gradient.inputs.push_back(Make(type, problem));
     gradient.inputs[0]->FillRandom(random_);
     // As large as what the sum has on average, so that it counts.
     gradient.inputs[1]->FillRandom(random_, logarithm ? -6 : 0, logarithm ? -1 : 1);
-    RunTwice(gradient);
+    RunRepeatedly(gradient);
   }
 
   Random random_{"softmax rows"};
@@ -112,7 +112,7 @@ TEST_F(CudaSoftmaxRows, BroadcastGradient) {
   call.inputs.push_back(Make(DataType::kFloat, problem));
   call.inputs[0]->FillRandom(random_);
   call.inputs[1]->FillRandom(random_, 0, 1);
-  RunTwice(call);
+  RunRepeatedly(call);
 }
 
 TEST_F(CudaSoftmaxRows, RowsAcrossMemory) {
@@ -141,7 +141,7 @@ TEST_F(CudaSoftmaxRows, AnyStrides) {
   call.inputs[0] = std::make_shared<GpuTensor>(DataType::kFloat, mixed.dims, Sizes{24, 8, 1});
   call.outputs[0] = std::make_shared<GpuTensor>(DataType::kFloat, mixed.dims, Sizes{1, 16, 2});
   call.inputs[0]->FillRandom(random_);
-  RunTwice(call);
+  RunRepeatedly(call);
 }
 
 TEST_F(CudaSoftmaxRows, MisalignedMemory) {
@@ -150,7 +150,7 @@ TEST_F(CudaSoftmaxRows, MisalignedMemory) {
   call.inputs[0] = std::make_shared<GpuTensor>(DataType::kFloat, problem.dims, Sizes{64, 1}, 1);
   call.outputs[0] = Make(DataType::kFloat, problem);
   call.inputs[0]->FillRandom(random_);
-  RunTwice(call);
+  RunRepeatedly(call);
 }
 
 TEST_F(CudaSoftmaxRows, ManyRows) {
