@@ -42,6 +42,17 @@ def torch_parts(peer: Torch, case: Case, line: Line) -> dict[str, Any]:
     return by_torch(peer, case, sets_of(line))
 
 
+def torch_forward(peer: Torch, case: Case, line: Line) -> dict[str, Any]:
+    """Of a convolution or a transposed one without a bias."""
+    shape = ConvShape(case)
+    peer.torch.backends.cudnn.allow_tf32 = case["type"] == "tf32"
+    dtype = TYPES[case["type"]]
+    sets = sets_of(line)
+    x, w = (peer.random(sets, dims, dtype, shape.last) for dims in (shape.torch_x, shape.w))
+    geometry = shape.rest[1:]  # after the bias's sizes
+    return {"forward": peer.attempt(sets, lambda i: peer.aten.convolution.default(x[i], w[i], None, *geometry))}
+
+
 def torch_one_call(peer: Torch, case: Case, line: Line) -> dict[str, Any]:
     """With as many samples as ours: large batches have fewer."""
     samples = figure_at(line, "results", "ours", "benchmark", "all", "samples")
@@ -230,6 +241,8 @@ FAMILY = Family(
         ),
         # It measures no more than all gradients in one call, by default and by search, of any suite of convolutions.
         Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",), must_be_named=True),
+        # The forward operator, by default and by search, of any suite of convolutions.
+        Part("forward", 300, suite("patches"), torch_forward, "conv", ("--forward",), "forward", must_be_named=True),
     ),
     host=host,
     summary=gpu_conv_sweeps.summary,

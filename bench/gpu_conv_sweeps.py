@@ -1,4 +1,4 @@
-"""The sweeps of gpu_benchmark.py: convolutions at batches of 1 to 1024, and under limits of workspace."""
+"""The sweeps of gpu_benchmark.py: convolutions at batches of 1 to 1024, under limits of workspace, and forward."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gpu_figures import figure_at, geometric_mean, ours, ratio, torch_time
 
 LIMITS = ("256", "32", "0")  # MiB of workspace; "none" is without a limit
 MIB = 1 << 20
+MODES = ("heuristic", "benchmark")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def errors(case: dict[str, Any]) -> list[str]:
     torch = case.get("torch") or {}
     figures = {
         "ours": found if found else case,
-        "PyTorch": torch.get("all") or torch,
+        "PyTorch": torch.get("all") or torch.get("forward") or torch,
         **{f"at most {limit} MiB": entry for limit, entry in (found.get("limits") or {}).items()},
     }
     return [f"{who}: {entry['error']}" for who, entry in figures.items() if "error" in entry]
@@ -79,7 +80,8 @@ def errors(case: dict[str, Any]) -> list[str]:
 
 
 def summary(results: dict[str, Any]) -> list[str]:
-    return [*batch_summary(batch_points(results)), *workspace_summary(results.get("workspaces", [])), *gaps(results)]
+    lines = [*batch_summary(batch_points(results)), *workspace_summary(results.get("workspaces", []))]
+    return [*lines, *forward_summary(results.get("forward", [])), *gaps(results)]
 
 
 def batch_summary(points: list[BatchPoint]) -> list[str]:
@@ -111,9 +113,26 @@ def workspace_summary(cases: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def forward_ratio(case: dict[str, Any], mode: str) -> float | None:
+    return ratio(torch_time(case, "forward"), ours(case, "forward", mode))
+
+
+def forward_summary(cases: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for group in dict.fromkeys(f"{case['type']} {case['layout']}" for case in cases):
+        told = []
+        for mode in MODES:
+            own = [case for case in cases if f"{case['type']} {case['layout']}" == group]
+            values = ratios(forward_ratio(case, mode) for case in own)
+            if values:
+                told.append(f"{mode} {geometric_mean(values):.2f} of {len(values)}, least {min(values):.2f}")
+        lines.append(f"forward, torch / ours, {group}: {'; '.join(told)}")
+    return lines
+
+
 def gaps(results: dict[str, Any]) -> list[str]:
     lines = []
-    for name in ("batches", "workspaces"):
+    for name in ("batches", "workspaces", "forward"):
         failed = [(case["name"], why) for case in results.get(name, []) for why in errors(case)]
         if failed:
             lines.append(f"{name}, without a figure (what does not fit into memory is left out): {len(failed)}")
@@ -147,12 +166,22 @@ def workspace_rows(results: dict[str, Any]) -> list[list[str]]:
     return rows if len(rows) > 1 else []
 
 
+def forward_rows(results: dict[str, Any]) -> list[list[str]]:
+    rows = [["case", "type", "layout", *(f"ours, {mode}" for mode in MODES), "torch"]]
+    rows[0] += [f"torch/ours, {mode}" for mode in MODES]
+    for case in results.get("forward", []):
+        times = [*(ours(case, "forward", mode) for mode in MODES), torch_time(case, "forward")]
+        cells = [*(shown(time, 4) for time in times), *(shown(forward_ratio(case, mode), 2) for mode in MODES)]
+        rows.append([case["case"], case["type"], case["layout"], *cells])
+    return rows if len(rows) > 1 else []
+
+
 def shown(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
 def tables(results: dict[str, Any]) -> list[list[list[str]]]:
-    return [batch_rows(results), workspace_rows(results)]
+    return [batch_rows(results), workspace_rows(results), forward_rows(results)]
 
 
 def draw(results: dict[str, Any], folder: Path) -> None:

@@ -44,6 +44,7 @@ from gpu_suites import SUITES, read_suite
 ROOT = Path(__file__).resolve().parents[1]
 LAB = (
     "batch-norm-floor",
+    "batch-norm-relu-floor",
     "batch-norm-small-floor",
     "batch-norms-of-one-kind",
     "layers-of-one-kind",
@@ -240,13 +241,13 @@ def memory_shares(runs: Sequence[Run], kinds: Sequence[str], groups: Sequence[st
     return [share for share in shares if share is not None]
 
 
-def norm_floors(suites: Sequence[str], runs: Sequence[Run]) -> list[str]:
+def norm_floors(kind: str, suites: Sequence[str], runs: Sequence[Run]) -> list[str]:
     """Of each batch normalization of the suites what the least that memory allows takes of both times."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for suite in suites:
         for types in PARAMETERS:
             for layout in LAYOUTS:
-                for case, run in newest_cases(runs, "batch_norm", f"{types} {layout}", suite):
+                for case, run in newest_cases(runs, kind, f"{types} {layout}", suite):
                     found.setdefault((case["case"], layout), {})[types] = floor_shares(case, run)
     lines = table_head(["X", "layout", *PARAMETERS.values()])
     for (name, layout), told in found.items():
@@ -290,8 +291,9 @@ TABLES: dict[str, tuple[Callable[[Sequence[Run]], list[str]], str]] = {
     "uneven_padding": (functools.partial(others, ("conv",), alone="uneven_padding"), "H200"),
     "other_batch_norms": (functools.partial(others, ("batch_norm", "batch_norm_relu")), "H200"),
     "memory": (memory, "H200"),
-    "norm_floors": (functools.partial(norm_floors, ("batch_norm", "odd_planes")), "H200"),
-    "norm_floors_small": (functools.partial(norm_floors, ("batch_norm_small",)), "H200"),
+    "norm_floors": (functools.partial(norm_floors, "batch_norm", ("batch_norm", "odd_planes")), "H200"),
+    "norm_floors_relu": (functools.partial(norm_floors, "batch_norm_relu", ("batch_norm", "odd_planes")), "H200"),
+    "norm_floors_small": (functools.partial(norm_floors, "batch_norm", ("batch_norm_small",)), "H200"),
     "whole_h100": (whole, "H100"),
     "least_h100": (least, "H100"),
 }

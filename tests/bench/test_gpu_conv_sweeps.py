@@ -62,6 +62,25 @@ def test_tables(results: dict[str, Any]) -> None:
     ]
 
 
+def test_the_forward_operator_is_shown_by_mode() -> None:
+    def case(name: str, by_default: float, by_search: float, torch: dict[str, Any]) -> dict[str, Any]:
+        times = {"heuristic": by_default, "benchmark": by_search}
+        modes = {mode: {"forward": {"median": time}} for mode, time in times.items()}
+        line = {"kind": "conv", "case": name, "name": f"{name} f16 NHWC", "type": "f16", "layout": "NHWC"}
+        return {**line, "results": {"ours": modes}, "torch": {"forward": torch}}
+
+    of_two = {"forward": [case("a", 0.5, 0.25, {"median": 1.0}), case("b", 2.0, 1.0, {"error": "no kernel"})]}
+    assert gpu_conv_sweeps.forward_rows(of_two)[1:] == [
+        ["a", "f16", "NHWC", "0.5000", "0.2500", "1.0000", "2.00", "4.00"],
+        ["b", "f16", "NHWC", "2.0000", "1.0000", "", "", ""],
+    ]
+    assert gpu_conv_sweeps.summary(of_two) == [
+        "forward, torch / ours, f16 NHWC: heuristic 2.00 of 1, least 2.00; benchmark 4.00 of 1, least 4.00",
+        "forward, without a figure (what does not fit into memory is left out): 1",
+        "  b f16 NHWC: PyTorch: no kernel",
+    ]
+
+
 def test_parts_that_were_left_out_are_counted(results: dict[str, Any]) -> None:
     results["left_out"] = {"conv": 0, "batches": 12}
     assert 'left out for lack of time: {"conv": 0, "batches": 12}' in gpu_report.summary(results)

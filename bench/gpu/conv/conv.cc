@@ -86,7 +86,7 @@ SuiteCase SmallTransposed() {
   return SuiteCase(std::move(columns));
 }
 
-constexpr std::array<CaseMeasure, 4> kMeasures = {
+constexpr std::array<CaseMeasure, 5> kMeasures = {
     {{.measure = &MeasureConv},
      {.option = "--one-call",
       .what = "of convolutions only dX, dW and dB in one call, by search",
@@ -96,7 +96,10 @@ constexpr std::array<CaseMeasure, 4> kMeasures = {
       .measure = &MeasureConvModes},
      {.option = "--workspaces",
       .what = "the same under limits of workspace",
-      .measure = &MeasureConvWorkspaces}}};
+      .measure = &MeasureConvWorkspaces},
+     {.option = "--forward",
+      .what = "of convolutions only the forward operator, by default and by search",
+      .measure = &MeasureConvForward}}};
 constexpr std::array<CaseKind, 2> kKinds = {
     {{.name = "conv",
       .has = &IsConvolution,

@@ -85,18 +85,54 @@ Status ConvCase::CallOf(const Context& context, const WantedGradients& wanted, i
       OutputsOf<ConvGradOutputs<T>, T>(wanted, set));
 }
 
-Status ConvCase::Call(const Context& context, const WantedGradients& wanted, int set) const {
+template <typename T>
+Status ConvCase::ForwardOf(const Context& context, int set) const {
+  const auto at = [&](ConvTensor tensor) { return static_cast<T*>(sets_.At(set, tensor)); };
+  const auto call = [&]<typename Inputs, typename Outputs>(
+                        const auto& op, Inputs inputs, Outputs outputs) {
+    inputs.X = {at(kX), shapes_.x, shapes_.x_strides, device_};
+    inputs.W = {at(kW), shapes_.w, shapes_.w_strides, device_};
+    outputs.Y = {at(kDY), shapes_.y, shapes_.y_strides, device_};
+    return op(inputs, outputs);
+  };
+  if (shapes_.transposed) {
+    auto attributes = AttributesOf<ConvTransposeAttributes>(shapes_.geometry);
+    attributes.output_padding = shapes_.output_padding;
+    return call(
+        [&](const auto& inputs, const auto& outputs) {
+          return ConvTranspose<T>(context, attributes, inputs, outputs);
+        },
+        ConvTransposeInputs<T>(), ConvTransposeOutputs<T>());
+  }
+  const auto attributes = AttributesOf<ConvAttributes>(shapes_.geometry);
+  return call(
+      [&](const auto& inputs, const auto& outputs) {
+        return Conv<T>(context, attributes, inputs, outputs);
+      },
+      ConvInputs<T>(), ConvOutputs<T>());
+}
+
+template <typename Visit>
+Status ConvCase::VisitType(const Visit& visit) const {
   switch (type_) {
     case DataType::kDouble:
-      return CallOf<double>(context, wanted, set);
+      return visit(double{});
     case DataType::kMLFloat16:
-      return CallOf<MLFloat16>(context, wanted, set);
+      return visit(MLFloat16{});
     case DataType::kBFloat16:
-      return CallOf<BFloat16>(context, wanted, set);
+      return visit(BFloat16{});
     default:
       break;
   }
-  return CallOf<float>(context, wanted, set);
+  return visit(float{});
+}
+
+Status ConvCase::Call(const Context& context, const WantedGradients& wanted, int set) const {
+  return VisitType([&]<typename T>(T /*type*/) { return CallOf<T>(context, wanted, set); });
+}
+
+Status ConvCase::Forward(const Context& context, int set) const {
+  return VisitType([&]<typename T>(T /*type*/) { return ForwardOf<T>(context, set); });
 }
 
 TensorRef ConvCase::Ref(int set, ConvTensor tensor) const {
@@ -112,15 +148,21 @@ TensorRef ConvCase::Ref(int set, ConvTensor tensor) const {
 
 JsonObject ConvCase::Measure(const Context& context, const WantedGradients& wanted, int samples)
     const {
+  return Time([&](int set) { return Call(context, wanted, set); }, samples);
+}
+
+JsonObject ConvCase::MeasureForward(const Context& context, int samples) const {
+  return Time([&](int set) { return Forward(context, set); }, samples);
+}
+
+JsonObject ConvCase::Time(const std::function<Status(int set)>& call, int samples) const {
   const Stopwatch first;
-  if (Status status = Call(context, wanted, 0); !status.ok()) {
+  if (Status status = call(0); !status.ok()) {
     return JsonObject().Add("error", status.message());
   }
   gpu_->Wait();
   const double first_ms = first.Seconds() * 1e3;
-  const Timing timing =
-      gpu_->Time(sets_.count(), samples, [&](int set) { return Call(context, wanted, set); });
-  return timing.Json().Add("first_ms", first_ms);
+  return gpu_->Time(sets_.count(), samples, call).Json().Add("first_ms", first_ms);
 }
 
 JsonObject ConvCase::Size() const {

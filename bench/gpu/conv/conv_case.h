@@ -3,13 +3,15 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "gpu/cases.h"
 #include "gpu/conv/conv_shapes.h"
 #include "gpu/measure.h"
 
-/// A case of ConvGrad or ConvTransposeGrad in memory, ready to be called.
+/// A case of ConvGrad or ConvTransposeGrad in memory, ready to be called, and of their forward
+/// operators.
 namespace gradsmith::bench {
 
 /// The tensors of a set of arguments.
@@ -40,11 +42,14 @@ class ConvCase {
   [[nodiscard]] ContextOptions Options(SearchMode mode) const;
 
   [[nodiscard]] Status Call(const Context& context, const WantedGradients& wanted, int set) const;
+  /// Forward calls Conv or ConvTranspose without a bias; Y takes the place of dY.
+  [[nodiscard]] Status Forward(const Context& context, int set) const;
   [[nodiscard]] TensorRef Ref(int set, ConvTensor tensor) const;
 
   /// What a call takes and its first took, or why it does not run.
   [[nodiscard]] JsonObject
   Measure(const Context& context, const WantedGradients& wanted, int samples) const;
+  [[nodiscard]] JsonObject MeasureForward(const Context& context, int samples) const;
 
   /// What the case is: sets, bytes, operations.
   [[nodiscard]] JsonObject Size() const;
@@ -54,6 +59,12 @@ class ConvCase {
  private:
   template <typename T>
   [[nodiscard]] Status CallOf(const Context& context, const WantedGradients& wanted, int set) const;
+  template <typename T>
+  [[nodiscard]] Status ForwardOf(const Context& context, int set) const;
+  /// Calls visit with a value of the case's type.
+  template <typename Visit>
+  [[nodiscard]] Status VisitType(const Visit& visit) const;
+  [[nodiscard]] JsonObject Time(const std::function<Status(int set)>& call, int samples) const;
   template <typename Inputs, typename T>
   [[nodiscard]] Inputs InputsOf(int set) const;
   template <typename Outputs, typename T>

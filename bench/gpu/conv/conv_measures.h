@@ -19,8 +19,13 @@ JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
 /// how long the default's first call took up to its result, in milliseconds, and names the kernels.
 JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
-/// MeasureConvWorkspaces does so without a limit of workspace and under limits of 256, 32 and 0
-/// MiB, and adds the workspace that the context then takes: multiples of 2 MiB.
+/// MeasureConvForward times Conv or ConvTranspose without a bias by the kernels that the default
+/// chooses and by those of a search, and names the kernels.
+JsonObject MeasureConvForward(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+
+/// MeasureConvWorkspaces times dX, dW and dB in one call without a limit of workspace and under
+/// limits of 256, 32 and 0 MiB, and adds the workspace that the context then takes: multiples of 2
+/// MiB.
 JsonObject MeasureConvWorkspaces(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureConvHostTime returns what one tuned ConvGrad call of a small shape takes on the host to

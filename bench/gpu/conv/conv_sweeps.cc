@@ -111,6 +111,27 @@ JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOpt
   return conv.Size().Add("ours", ours).Add("kernels", kernels);
 }
 
+JsonObject MeasureConvForward(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+  const ConvCase conv(gpu, suite_case, options);
+  JsonObject ours;
+  JsonObject kernels;
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    Require(ClearCache());
+    ContextOptions of_mode = conv.Options(mode);
+    of_mode.first_choice_seconds = options.first_choice_seconds;
+    const Context context(of_mode);
+    const Stopwatch search;
+    Require(conv.Forward(context, 0));
+    gpu->Wait();
+    const double search_ms = search.Seconds() * 1e3;
+    const std::string name(ToString(mode));
+    const JsonObject forward = conv.MeasureForward(context, options.samples);
+    ours.Add(name, JsonObject().Add("forward", JsonObject(forward).Add("search_ms", search_ms)));
+    kernels.Add(name, ChosenKernels());
+  }
+  return conv.Size().Add("ours", ours).Add("kernels", kernels);
+}
+
 JsonObject
 MeasureConvWorkspaces(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   const ConvCase conv(gpu, suite_case, options);
