@@ -248,6 +248,21 @@ def test_exit_status_is_as_a_shell_has_it(program: str, status: int) -> None:
     assert module().status([sys.executable, "-c", program]) == status
 
 
+@pytest.mark.parametrize("there_is", [True, False])
+def test_what_another_copy_has_had_compiled_is_taken_from_ccache(
+    there_is: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verbs = module()
+    configured: list[str] = []
+    monkeypatch.setattr(verbs, "quietly", lambda command, **options: configured.extend(command))
+    monkeypatch.setattr(verbs.shutil, "which", lambda name, **options: name if there_is or name != "ccache" else None)
+    monkeypatch.setenv("CCACHE_BASEDIR", "")
+    monkeypatch.delenv("CCACHE_BASEDIR")
+    verbs.configure_preset(Path(sys.executable), "default")
+    assert ("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" in configured) == there_is
+    assert os.environ.get("CCACHE_BASEDIR") == (str(REPOSITORY) if there_is else None)
+
+
 @pytest.mark.parametrize(("pattern", "fits"), [("conv", True), ("nothing", False)])
 def test_a_pattern_that_fits_no_test_is_told_before_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pattern: str, fits: bool
