@@ -46,7 +46,8 @@ def names_in_tests() -> set[str]:
     """The words in handwritten tests that may be operators' names; those of what is built without a GPU."""
     folders = (REPOSITORY / "tests" / name for name in ("runtime", "fuzz"))
     sources = [path for folder in folders for path in folder.rglob("*.cc") if not {"cuda", "onednn"} & set(path.parts)]
-    return {name for path in sources for name in re.findall(r'(?:"|::)([A-Z]\w+)', path.read_text(encoding="utf-8"))}
+    word = re.compile(r'(?:"|::)([A-Z]\w+)|\b([A-Z]\w+)(?=[<(])')
+    return {name for path in sources for names in word.findall(path.read_text(encoding="utf-8")) for name in names}
 
 
 def with_two_rows(entry: str, number: int) -> str:
