@@ -30,11 +30,7 @@ inline const Model& ModelOfThisProcess() {
     const std::string_view name = value == nullptr ? "" : value;
     if (name == "t4") {
       return Model{
-          .major = 7,
-          .minor = 5,
-          .multiprocessors = 40,
-          .shared_bytes = 64 << 10,
-          .most_dynamic_shared = 64 << 10};
+          .major = 7, .minor = 5, .shared_bytes = 64 << 10, .most_dynamic_shared = 64 << 10};
     }
     return name == "slice" ? Model{.multiprocessors = 16} : Model();
   }();
