@@ -128,35 +128,47 @@ Result<CUkernel> FindKernel(int kernel, DataType type) {
       kernel, kernel == kDirectKernel ? "gradsmith_conv_direct" : "gradsmith_conv_check", type);
 }
 
-/// Elements on each end of each dim, and spread over all.
+/// Places on each end of each dim, and spread over all.
 constexpr std::int64_t kBorder = 64;
 constexpr std::int64_t kStrata = 3584;
 
-constexpr std::int64_t SampledElements(std::int64_t border, std::int64_t strata) {
-  return (std::int64_t{1} << direct::kRank) + (border * 2 * direct::kRank) + strata;
+constexpr std::int64_t SampledElements(std::int64_t border, std::int64_t strata, int neighbours) {
+  return (std::int64_t{1} << direct::kRank) +
+         (((border * 2 * direct::kRank) + strata) * neighbours);
 }
 
 constexpr std::int64_t ShareOf(std::int64_t number, double share) {
   return static_cast<std::int64_t>(static_cast<double>(number) * share);
 }
 
-/// MakeSample says which of `count` elements are checked, each a sum of so many products.
-Sample MakeSample(std::int64_t count, double terms, double most_share) {
-  // By estimate less than a second of a large GPU: each candidate that seems the quickest is
-  // checked.
-  constexpr double kMostProducts = 0x1.0p35;
-  constexpr double kSmallestShare = 1.0 / 16;
-  const double products = terms * static_cast<double>(SampledElements(kBorder, kStrata));
+/// Which of `count` elements are checked, each a sum of so many products.
+Sample MakeSample(std::int64_t count, double terms, int neighbours, double most_share) {
+  // By estimate some 5 ms of a large GPU: each candidate that seems the quickest is checked.
+  constexpr double kMostProducts = 0x1.0p31;
+  constexpr double kSmallestShare = 1.0 / 32;
+  const double products =
+      terms * static_cast<double>(SampledElements(kBorder, kStrata, neighbours));
   const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0) * most_share;
-  if (count <= ShareOf(kFullCheck, share)) {
-    return {.count = count, .border = 0, .strata = 0, .all = true};
-  }
+  const auto number = static_cast<unsigned>(neighbours);
   const std::int64_t border = ShareOf(kBorder, share);
   const std::int64_t strata = ShareOf(kStrata, share);
-  return {
-      .count = SampledElements(border, strata), .border = border, .strata = strata, .all = false};
+  const std::int64_t sampled = SampledElements(border, strata, neighbours);
+  if (count <= std::max(sampled, ShareOf(kFullCheck, share))) {
+    return {.count = count, .border = 0, .strata = 0, .neighbours = number, .all = true};
+  }
+  return {.count = sampled, .border = border, .strata = strata, .neighbours = number, .all = false};
 }
 static_assert(kStrata <= kFullCheck);
+
+/// How many elements beside each other are checked together. Terms of a filter's lie a line of
+/// channels apart where channels are innermost, and those of its neighbours between them: reading
+/// them brings no more traffic.
+int NeighboursOf(Primitive primitive, const Problem& problem) {
+  constexpr int kWithinSector = 8;
+  const Strides& strides = problem.x_strides;
+  const bool channels_innermost = strides[1] < strides[strides.size() - 1];
+  return primitive == Primitive::kBackwardFilter && channels_innermost ? kWithinSector : 1;
+}
 
 Sample MakeSample(
     Primitive primitive,
@@ -166,13 +178,18 @@ Sample MakeSample(
   constexpr double kSmallShare = 1.0 / 8;
   return MakeSample(
       count, TermsOf({.primitive = primitive, .problem = problem}),
-      size == SampleSize::kLarge ? 1 : kSmallShare);
+      NeighboursOf(primitive, problem), size == SampleSize::kLarge ? 1 : kSmallShare);
 }
 
-/// What adds up an element's products: of few terms most of a large block's threads would wait.
-unsigned CheckThreadsFor(double terms) {
-  constexpr double kFewTerms = 512;
-  return terms <= kFewTerms ? direct::kMinCheckThreads : direct::kMaxCheckThreads;
+/// The threads of a block, a power of two: of few terms most of a large block's would wait.
+unsigned CheckThreadsFor(double terms, unsigned neighbours) {
+  constexpr double kEach = 16;
+  constexpr unsigned kFewest = 32;
+  unsigned threads = kFewest;
+  while (threads < direct::kMaxCheckThreads && threads * kEach < terms * neighbours) {
+    threads *= 2;
+  }
+  return threads;
 }
 
 class DirectPlan final : public internal::Plan {
@@ -246,9 +263,11 @@ Status CheckSample(
     return kernel.status();
   }
   const Sample sample = MakeSample(primitive, problem, arguments.count, size);
+  const double terms = TermsOf({.primitive = primitive, .problem = problem});
+  const std::int64_t blocks = ((sample.count - 1) / sample.neighbours) + 1;
   const cuda::LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(sample.count),
-      .threads = CheckThreadsFor(TermsOf({.primitive = primitive, .problem = problem}))};
+      .blocks_x = static_cast<unsigned>(blocks),
+      .threads = CheckThreadsFor(terms, sample.neighbours)};
   const Operands<const void> operands = OperandsOf(primitive, x, w, y);
   return cuda::Launch(
       *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,

@@ -39,9 +39,8 @@ std::unique_ptr<internal::Plan> MakeDirectPlan(const cuda::DeviceInfo& device, c
 /// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
 /// how far those in memory are from them to device memory. The corners, a border of each axis, and
 /// elements spread over the whole are among them; a result of up to `kFullCheck` elements is
-/// checked whole. Of sums over very many positions, which would take seconds, it is fewer, but some
-/// hundreds. Where `before` is not null, it holds what the result was before it was added to, laid
-/// out alike.
+/// checked whole. Of sums over very many positions it is fewer, but more than a hundred. Where
+/// `before` is not null, it holds what the result was before it was added to, laid out alike.
 inline constexpr long long kFullCheck = 8192;
 /// An eighth of the elements for what is checked beside the usual.
 enum class SampleSize : unsigned char { kLarge, kSmall };

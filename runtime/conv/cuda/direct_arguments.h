@@ -12,9 +12,8 @@ constexpr int kRank = 5;
 constexpr int kSpatialRank = 3;
 
 constexpr int kThreads = 256;
-/// A power of two between these adds up an element that is checked.
-constexpr int kMinCheckThreads = 32;
-constexpr int kMaxCheckThreads = 128;
+/// The most threads of a block that checks elements.
+constexpr int kMaxCheckThreads = 512;
 
 /// The primitives, as conv::Primitive numbers them.
 constexpr int kForward = 0;
@@ -49,12 +48,14 @@ struct Arguments {
   std::int64_t count;
 };
 
-/// Which elements are checked: all, or all corners, then `border` elements on each end of each
-/// dim, then one of each of `strata` equal parts of the whole.
+/// Which elements are checked: all, or all corners, then those of `border` places on each end of
+/// each dim, then those of a place in each of `strata` equal parts of the whole. A place has
+/// `neighbours` elements, a power of two, as have the blocks that check them.
 struct Sample {
   std::int64_t count;
   std::int64_t border;
   std::int64_t strata;
+  unsigned neighbours;
   bool all;
 };
 

@@ -210,22 +210,34 @@ TEST(ConvCheckedElements, AreAllOfFewAndSomeOfMany) {
 
 /// Each sums over all positions of the batch.
 TEST(ConvCheckedElements, OfAFilterAreFewerTheMorePositionsThereAre) {
-  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 64, 64, 256), 4256);
-  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 256, 64, 256), 2056);
-  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1024, 64, 256), 533);
-  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1 << 20, 64, 256), 296);
-  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1024, 8, 256), 576);  // all of them
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 4, 64, 256), 4256);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 16, 64, 256), 2056);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 64, 64, 256), 533);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1 << 20, 64, 256), 164);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 32, 8, 256), 576);  // all of them
   EXPECT_EQ(Checked(Primitive::kBackwardData, 1024, 64, 256), 4256);
 }
 
-TEST_F(ConvDirectTest, CheckFindsPlantedErrors) {
+class ConvCheckLayouts : public ConvDirectTest, public ::testing::WithParamInterface<Layout> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    All,
+    ConvCheckLayouts,
+    ::testing::Values(Layout::kContiguous, Layout::kChannelsLast),
+    [](const auto& info) {
+      return info.param == Layout::kContiguous ? "Contiguous" : "ChannelsLast";
+    });
+
+TEST_P(ConvCheckLayouts, FindPlantedErrors) {
   Random random("conv check planted");
+  const ConvLayouts layouts = {.x = GetParam(), .w = GetParam(), .y = GetParam()};
   const ConvSizes small = {.N = 2, .C = 3, .M = 4, .D = {6, 7}, .K = {3, 3}};
   const ConvSizes large = {.N = 3, .C = 32, .M = 48, .D = {19, 21}, .K = {3, 3}};
-  for (const ConvSizes& shape : {small, large}) {
+  const ConvSizes large_filter = {.N = 1, .C = 40, .M = 100, .D = {4, 5}, .K = {3, 3}};
+  for (const ConvSizes& shape : {small, large, large_filter}) {
     for (const Primitive primitive : kConvPrimitives) {
       const ConvTensors tensors =
-          MakeConvTensors(MakeConvProblem(shape, Attributes()), DataType::kFloat, {}, random);
+          MakeConvTensors(MakeConvProblem(shape, Attributes()), DataType::kFloat, layouts, random);
       GpuTensor& result = tensors.Result(primitive);
       Run(primitive, tensors, false);
       const std::vector<double> right = result.GpuValues();
@@ -242,9 +254,26 @@ TEST_F(ConvDirectTest, CheckFindsPlantedErrors) {
         EXPECT_GE(Check(primitive, tensors).not_finite, 1U);
         result.SetOnGpu(planted, right[planted]);
       }
-      ExpectClose(Check(primitive, tensors), DataType::kFloat);
+      const cuda::Difference difference = Check(primitive, tensors);
+      ExpectClose(difference, DataType::kFloat);
+      EXPECT_EQ(difference.compared, CheckedElements(primitive, tensors.problem));
     }
   }
+}
+
+/// Of a filter whose channels are innermost, elements beside each other are checked together.
+TEST_P(ConvCheckLayouts, CountWhatIsChecked) {
+  Random random("conv check count");
+  const ConvLayouts layouts = {.x = GetParam(), .w = GetParam(), .y = GetParam()};
+  const ConvTensors tensors = MakeConvTensors(
+      MakeConvProblem({.N = 1, .C = 64, .M = 64, .D = {10, 10}, .K = {9, 9}}, Attributes()),
+      DataType::kFloat, layouts, random);
+  Run(Primitive::kBackwardFilter, tensors, false);
+  const std::size_t expected = GetParam() == Layout::kContiguous ? 4256 : 32 + (4224 * 8);
+  EXPECT_EQ(CheckedElements(Primitive::kBackwardFilter, tensors.problem), expected);
+  EXPECT_EQ(Check(Primitive::kBackwardFilter, tensors).compared, expected);
+  tensors.w->Fill([] { return std::numeric_limits<double>::quiet_NaN(); });
+  EXPECT_EQ(Check(Primitive::kBackwardFilter, tensors).not_finite, expected);
 }
 
 /// A stretch that a kernel forgot is met by the elements that are spread over the whole.

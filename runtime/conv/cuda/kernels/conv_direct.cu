@@ -67,6 +67,18 @@ __device__ Position PositionOf(const Arguments& arguments, std::int64_t index) {
   return position;
 }
 
+/// The index that has this position.
+__device__ std::int64_t IndexOf(const Arguments& arguments, const Position& position) {
+  const int innermost = arguments.channels_innermost ? 1 : kRank - 1;
+  std::int64_t index = 0;
+  for (int i = 0; i < kRank; ++i) {
+    if (i != innermost) {
+      index = index * arguments.dims[i] + position.at[i];
+    }
+  }
+  return index * arguments.dims[innermost] + position.at[innermost];
+}
+
 __device__ std::int64_t Offset(const std::int64_t (&strides)[kRank], const Position& position) {
   std::int64_t offset = 0;
   for (int i = 0; i < kRank; ++i) {
@@ -238,10 +250,10 @@ __device__ Position CornerPosition(const Arguments& arguments, std::int64_t corn
 
 /// Anywhere, but on one end of one dim.
 __device__ Position
-BorderPosition(const Arguments& arguments, std::int64_t number, std::int64_t side) {
+BorderPosition(const Arguments& arguments, std::int64_t place, std::int64_t side) {
   Position position;
   for (int i = 0; i < kRank; ++i) {
-    const std::uint64_t hash = Hash(static_cast<std::uint64_t>(number) * kRank + i);
+    const std::uint64_t hash = Hash(static_cast<std::uint64_t>(place) * kRank + i);
     position.at[i] =
         static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(arguments.dims[i]));
   }
@@ -249,17 +261,17 @@ BorderPosition(const Arguments& arguments, std::int64_t number, std::int64_t sid
   return position;
 }
 
-__device__ Position
-StratumPosition(const Arguments& arguments, std::int64_t stratum, std::int64_t strata) {
+__device__ std::int64_t
+StratumIndex(const Arguments& arguments, std::int64_t stratum, std::int64_t strata) {
   const std::int64_t length = arguments.count / strata;
   const std::int64_t left = arguments.count % strata;
   const std::int64_t begin = stratum * length + Min(stratum, left);
   const std::int64_t size = length + (stratum < left ? 1 : 0);
   const std::uint64_t hash = Hash(~static_cast<std::uint64_t>(stratum));
-  return PositionOf(
-      arguments, begin + static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(size)));
+  return begin + static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(size));
 }
 
+/// The elements of a place are neighbours in the order of PositionOf.
 __device__ Position
 SamplePosition(const Arguments& arguments, const Sample& sample, std::int64_t number) {
   constexpr std::int64_t kCorners = 1 << kRank;
@@ -270,59 +282,102 @@ SamplePosition(const Arguments& arguments, const Sample& sample, std::int64_t nu
     return CornerPosition(arguments, number);
   }
   number -= kCorners;
-  if (number < sample.border * 2 * kRank) {
-    return BorderPosition(arguments, number, number / sample.border);
+  const std::int64_t place = number / sample.neighbours;
+  const std::int64_t neighbour = number - place * sample.neighbours;
+  const std::int64_t of_borders = sample.border * 2 * kRank;
+  if (place >= of_borders) {
+    const std::int64_t index = StratumIndex(arguments, place - of_borders, sample.strata);
+    return PositionOf(arguments, (index + neighbour) % arguments.count);
   }
-  return StratumPosition(arguments, number - sample.border * 2 * kRank, sample.strata);
+  const Position position = BorderPosition(arguments, place, place / sample.border);
+  return neighbour == 0
+             ? position
+             : PositionOf(arguments, (IndexOf(arguments, position) + neighbour) % arguments.count);
 }
 
-/// This thread's share of the terms, every blockDim.x-th. Index is an unsigned type that counts
-/// them: dividing 32 bits is many times faster than 64.
+/// Makes the longer loop the innermost, whose terms need no division. Where the last one runs
+/// along lines of images it stays: neighbouring threads then read neighbouring elements.
+__device__ void PutLongInnermost(const Arguments& arguments, Terms* terms) {
+  constexpr std::int64_t kFew = 4;
+  const std::int64_t last = terms->loops[3].count;
+  const bool runs_along_lines = arguments.primitive == kBackwardFilter && last >= kFew;
+  if (last < terms->loops[0].count && !runs_along_lines) {
+    const Loop longer = terms->loops[0];
+    terms->loops[0] = terms->loops[3];
+    terms->loops[3] = longer;
+  }
+}
+
+/// How many of the threads take terms of the same run of the innermost loop: a power of two, with
+/// some terms for each.
+__device__ unsigned ThreadsOfRun(std::int64_t terms, unsigned threads) {
+  constexpr std::int64_t kTerms = 4;
+  unsigned of_run = 1;
+  while (2 * of_run <= threads && 2 * of_run * kTerms <= terms) {
+    of_run *= 2;
+  }
+  return of_run;
+}
+
+/// The share of the terms of one of so many threads. Index is an unsigned type that counts the runs
+/// of the innermost loop: dividing 32 bits is many times faster than 64.
 template <typename Index, typename T>
-__device__ double SumShare(const Terms& terms, Index count, const T* a, const T* b) {
-  const Index counts[4] = {
-      static_cast<Index>(terms.loops[0].count), static_cast<Index>(terms.loops[1].count),
-      static_cast<Index>(terms.loops[2].count), static_cast<Index>(terms.loops[3].count)};
+__device__ double SumShare(
+    const Terms& terms,
+    Index runs,
+    unsigned thread,
+    unsigned threads,
+    const T* a,
+    const T* b) {
+  const Loop& along = terms.loops[3];
+  const unsigned of_run = ThreadsOfRun(along.count, threads);
+  const unsigned first = thread % of_run;
+  const std::int64_t a_step = of_run * along.a_step;
+  const std::int64_t b_step = of_run * along.b_step;
   double sum = 0;
-  for (Index term = threadIdx.x; term < count; term += blockDim.x) {
-    Index left = term;
-    std::int64_t at_a = terms.a;
-    std::int64_t at_b = terms.b;
-    for (int i = 3; i >= 0; --i) {
-      const Index next = left / counts[i];
-      const auto step = static_cast<std::int64_t>(left - next * counts[i]);
+  for (Index run = thread / of_run; run < runs; run += threads / of_run) {
+    Index left = run;
+    std::int64_t at_a = terms.a + first * along.a_step;
+    std::int64_t at_b = terms.b + first * along.b_step;
+    for (int i = 2; i >= 0; --i) {
+      const Index next = left / static_cast<Index>(terms.loops[i].count);
+      const auto step =
+          static_cast<std::int64_t>(left - next * static_cast<Index>(terms.loops[i].count));
       at_a += step * terms.loops[i].a_step;
       at_b += step * terms.loops[i].b_step;
       left = next;
     }
-    sum += Convert<double>(a[at_a]) * Convert<double>(b[at_b]);
+#pragma unroll 4
+    for (std::int64_t term = first; term < along.count; term += of_run) {
+      sum += Convert<double>(a[at_a]) * Convert<double>(b[at_b]);
+      at_a += a_step;
+      at_b += b_step;
+    }
   }
   return sum;
 }
 
 template <typename T>
-__device__ double SumShare(const Terms& terms, const T* a, const T* b) {
-  std::int64_t count = 1;
-  for (const Loop& loop : terms.loops) {
-    count *= loop.count;
-  }
+__device__ double
+SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, const T* b) {
+  const std::int64_t runs = terms.loops[0].count * terms.loops[1].count * terms.loops[2].count;
   // Room for the step past the last.
-  return count < std::int64_t{0x7FFFFFFF}
-             ? SumShare<std::uint32_t>(terms, static_cast<std::uint32_t>(count), a, b)
-             : SumShare<std::uint64_t>(terms, static_cast<std::uint64_t>(count), a, b);
+  return runs < std::int64_t{0x7FFFFFFF}
+             ? SumShare(terms, static_cast<std::uint32_t>(runs), thread, threads, a, b)
+             : SumShare(terms, static_cast<std::uint64_t>(runs), thread, threads, a, b);
 }
 
-/// The sum over the block, to its first thread.
-__device__ double SumBlock(double share) {
+/// The sums over the threads of a block that are so far from each other, to its first ones.
+__device__ double SumBlock(double share, unsigned apart) {
   __shared__ double shares[kMaxCheckThreads];
   shares[threadIdx.x] = share;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+  for (unsigned half = blockDim.x / 2; half >= apart; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) {
       shares[threadIdx.x] += shares[threadIdx.x + half];
     }
   }
-  return shares[0];
+  return shares[threadIdx.x];
 }
 
 /// Bits of the significand where sums may be rounded twice; 0 where nobody asks.
@@ -362,7 +417,7 @@ __device__ void Record(double stored, double expected, Difference* difference) {
   cuda::MergeAtomically(found, difference);
 }
 
-/// One block for each element.
+/// One block for each `neighbours` elements, whose terms neighbouring threads add up.
 template <typename T>
 __device__ void Check(
     const Arguments& arguments,
@@ -372,9 +427,18 @@ __device__ void Check(
     const T* result,
     const T* before,
     Difference* difference) {
-  const Position position = SamplePosition(arguments, sample, blockIdx.x);
-  const double sum = SumBlock(SumShare(TermsOf(arguments, position), a, b));
-  if (threadIdx.x == 0) {
+  const unsigned neighbour = threadIdx.x % sample.neighbours;
+  const std::int64_t number = std::int64_t{blockIdx.x} * sample.neighbours + neighbour;
+  const bool is_one = number < sample.count;
+  const Position position = SamplePosition(arguments, sample, is_one ? number : 0);
+  double share = 0;
+  if (is_one) {
+    Terms terms = TermsOf(arguments, position);
+    PutLongInnermost(arguments, &terms);
+    share = SumShare(terms, threadIdx.x / sample.neighbours, blockDim.x / sample.neighbours, a, b);
+  }
+  const double sum = SumBlock(share, sample.neighbours);
+  if (threadIdx.x < sample.neighbours && is_one) {
     const std::int64_t offset = Offset(ResultStrides(arguments), position);
     const double old = before == nullptr ? 0 : Convert<double>(before[offset]);
     Record<T>(Convert<double>(result[offset]), old + sum, difference);
