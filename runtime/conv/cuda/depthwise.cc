@@ -213,6 +213,10 @@ class DepthwisePlan final : public internal::Plan {
 
 }  // namespace
 
+bool HasGroupOfEachChannel(const Problem& problem) {
+  return problem.group > 1 && problem.group == problem.x_channels;
+}
+
 std::int64_t TapsOf(const Problem& problem) {
   std::int64_t taps = 1;
   for (int i = 0; i < problem.spatial_rank; ++i) {

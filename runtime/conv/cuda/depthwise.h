@@ -20,6 +20,9 @@ namespace gradsmith::conv {
 /// TapsOf returns how many taps the filter of a channel has.
 std::int64_t TapsOf(const Problem& problem);
 
+/// Whether each channel of x is a group of its own, whose filters may be several.
+bool HasGroupOfEachChannel(const Problem& problem);
+
 /// DepthwiseFits returns whether the task is one: its filter dense and of no more than 64 taps, and
 /// all sizes within 32 bits.
 bool DepthwiseFits(const Task& task);

@@ -237,8 +237,7 @@ std::optional<OperandForm> Patches(const Task& task) {
 std::vector<OperandForm> Detours(const Task& task) {
   const Problem& problem = task.problem;
   std::vector<OperandForm> forms;
-  const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
-  if (is_depthwise) {
+  if (HasGroupOfEachChannel(problem)) {
     // Our own kernels take any layout, but are the quickest where rows are dense.
     OperandForm first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
     first.is_for_own = true;

@@ -126,8 +126,19 @@ bool IsNaive(const Task& task, const KernelName& kernel) {
 
 bool IsSlow(const Task& task, const KernelName& kernel) {
   constexpr double kProductsInHalf = 0x1.0p22;
+  constexpr std::int64_t kManyTaps = 49;
+  const Problem& problem = task.problem;
+  if (kernel.IsEngine(kGraph, 0) && task.primitive != Primitive::kForward &&
+      HasGroupOfEachChannel(problem)) {
+    return IsLongRunning(task) && TapsOf(problem) >= kManyTaps;
+  }
   return IsNaive(task, kernel) &&
-         (IsLongRunning(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
+         (IsLongRunning(task) || (IsNarrow(problem) && ProductsOf(task) >= kProductsInHalf));
+}
+
+bool IsDirectSlow(const Task& task) {
+  constexpr double kTerms = 0x1.0p14;
+  return TermsOf(task) >= kTerms;
 }
 
 bool IsEndless(const Task& task, const KernelName& kernel) {
@@ -150,8 +161,7 @@ bool CudnnHasDepthwise(const Task& task) {
   const Problem& problem = task.problem;
   const bool has_three_taps =
       problem.spatial_rank == 2 && problem.axes[0].w == 3 && problem.axes[1].w == 3;
-  const bool is_depthwise = problem.group > 1 && problem.group == problem.x_channels;
-  return is_depthwise && AreChannelsLast(problem) && has_three_taps &&
+  return HasGroupOfEachChannel(problem) && AreChannelsLast(problem) && has_three_taps &&
          (problem.type == DataType::kMLFloat16 ||
           (problem.type == DataType::kFloat && IsFilter(task)));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "conv/cuda/depthwise.h"
 #include "conv/cuda/direct.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/parts.h"
@@ -22,9 +23,7 @@ namespace {
 /// A filter's gradient sums so many products that what tensor cores cut off counts. Depthwise ones
 /// do without them.
 bool MayCutOff(const Task& task) {
-  const Problem& problem = task.problem;
-  const bool is_depthwise = problem.group > 1 && problem.x_channels == problem.group;
-  return IsFilter(task) && !is_depthwise;
+  return IsFilter(task) && !HasGroupOfEachChannel(task.problem);
 }
 
 /// Reduced accuracy is that of what PyTorch and cuDNN's own search take.

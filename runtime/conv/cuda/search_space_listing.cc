@@ -141,9 +141,7 @@ bool ConvSearchSpace::IsPromising(int batch) const {
   }
   if (batch == batches() - 1) {
     const OperandForm* const as_it_is = AsItIs();
-    const bool is_depthwise =
-        task_.problem.group > 1 && task_.problem.group == task_.problem.x_channels;
-    return is_depthwise ||
+    return HasGroupOfEachChannel(task_.problem) ||
            (as_it_is != nullptr && (FirstLayersOf(*as_it_is) || PlanesOf(*as_it_is)));
   }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
@@ -306,7 +304,8 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
     candidates.push_back(
         {.id = kDirect,
          .engine = kDirect,
-         .notes = {.last_resort = MayTakeMilliseconds(), .fallback = true}});
+         .notes = {
+             .slow = IsDirectSlow(task_), .last_resort = MayTakeMilliseconds(), .fallback = true}});
   }
   return candidates;
 }

@@ -308,63 +308,98 @@ __device__ void PutLongInnermost(const Arguments& arguments, Terms* terms) {
   }
 }
 
-/// How many of the threads take terms of the same run of the innermost loop: a power of two, with
-/// some terms for each.
-__device__ unsigned ThreadsOfRun(std::int64_t terms, unsigned threads) {
-  constexpr std::int64_t kTerms = 4;
-  unsigned of_run = 1;
-  while (2 * of_run <= threads && 2 * of_run * kTerms <= terms) {
-    of_run *= 2;
+/// How many of the threads take terms of the same run of the innermost loop, as a power of two,
+/// with some terms for each.
+__device__ unsigned PowerOfThreads(std::int64_t terms, unsigned threads) {
+  constexpr std::int64_t kTerms = 8;
+  unsigned power = 0;
+  while ((2U << power) <= threads && (2U << power) * kTerms <= terms) {
+    ++power;
   }
-  return of_run;
+  return power;
 }
 
-/// The share of the terms of one of so many threads. Index is an unsigned type that counts the runs
-/// of the innermost loop: dividing 32 bits is many times faster than 64.
-template <typename Index, typename T>
-__device__ double SumShare(
-    const Terms& terms,
-    Index runs,
-    unsigned thread,
-    unsigned threads,
-    const T* a,
-    const T* b) {
-  const Loop& along = terms.loops[3];
-  const unsigned of_run = ThreadsOfRun(along.count, threads);
-  const unsigned first = thread % of_run;
-  const std::int64_t a_step = of_run * along.a_step;
-  const std::int64_t b_step = of_run * along.b_step;
+/// A run of the innermost loop: where the loops around it are.
+struct Run {
+  std::int64_t at[3];
+};
+
+/// Past the last run the outermost is past its end.
+__device__ Run RunOf(const Terms& terms, std::int64_t number) {
+  Run run;
+  for (int i = 2; i > 0; --i) {
+    run.at[i] = number % terms.loops[i].count;
+    number /= terms.loops[i].count;
+  }
+  run.at[0] = number;
+  return run;
+}
+
+/// Goes on by so many runs without a division.
+__device__ void Advance(const Terms& terms, const Run& by, Run* run) {
+  std::int64_t carry = 0;
+  for (int i = 2; i > 0; --i) {
+    run->at[i] += by.at[i] + carry;
+    carry = run->at[i] >= terms.loops[i].count ? 1 : 0;
+    run->at[i] -= carry * terms.loops[i].count;
+  }
+  run->at[0] += by.at[0] + carry;
+}
+
+/// So many terms of a run, which lie such steps apart. Several are read before they are added up,
+/// so that all wait for the memory at once; what lies past the last is read from the first's place.
+template <typename T>
+__device__ double
+SumRun(std::int64_t terms, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step) {
+  constexpr int kBatch = 8;
   double sum = 0;
-  for (Index run = thread / of_run; run < runs; run += threads / of_run) {
-    Index left = run;
-    std::int64_t at_a = terms.a + first * along.a_step;
-    std::int64_t at_b = terms.b + first * along.b_step;
-    for (int i = 2; i >= 0; --i) {
-      const Index next = left / static_cast<Index>(terms.loops[i].count);
-      const auto step =
-          static_cast<std::int64_t>(left - next * static_cast<Index>(terms.loops[i].count));
-      at_a += step * terms.loops[i].a_step;
-      at_b += step * terms.loops[i].b_step;
-      left = next;
+  for (; terms > 0; terms -= kBatch) {
+    T of_a[kBatch];
+    T of_b[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const std::int64_t place = i < terms ? i : 0;
+      of_a[i] = a[place * a_step];
+      of_b[i] = b[place * b_step];
     }
-#pragma unroll 4
-    for (std::int64_t term = first; term < along.count; term += of_run) {
-      sum += Convert<double>(a[at_a]) * Convert<double>(b[at_b]);
-      at_a += a_step;
-      at_b += b_step;
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const double product = Convert<double>(of_a[i]) * Convert<double>(of_b[i]);
+      sum += i < terms ? product : 0;
     }
+    a += kBatch * a_step;
+    b += kBatch * b_step;
   }
   return sum;
 }
 
+/// The share of the terms of one of so many threads.
 template <typename T>
 __device__ double
 SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, const T* b) {
-  const std::int64_t runs = terms.loops[0].count * terms.loops[1].count * terms.loops[2].count;
-  // Room for the step past the last.
-  return runs < std::int64_t{0x7FFFFFFF}
-             ? SumShare(terms, static_cast<std::uint32_t>(runs), thread, threads, a, b)
-             : SumShare(terms, static_cast<std::uint64_t>(runs), thread, threads, a, b);
+  for (const Loop& loop : terms.loops) {
+    if (loop.count == 0) {
+      return 0;
+    }
+  }
+  const Loop& along = terms.loops[3];
+  const unsigned power = PowerOfThreads(along.count, threads);
+  const unsigned of_run = 1U << power;
+  const unsigned first = thread % of_run;
+  const std::int64_t of_thread = (along.count - first + of_run - 1) >> power;
+  const Run step = RunOf(terms, threads >> power);
+  double sum = 0;
+  for (Run run = RunOf(terms, thread >> power); run.at[0] < terms.loops[0].count;
+       Advance(terms, step, &run)) {
+    std::int64_t at_a = terms.a + first * along.a_step;
+    std::int64_t at_b = terms.b + first * along.b_step;
+    for (int i = 0; i < 3; ++i) {
+      at_a += run.at[i] * terms.loops[i].a_step;
+      at_b += run.at[i] * terms.loops[i].b_step;
+    }
+    sum += SumRun(of_thread, a + at_a, along.a_step << power, b + at_b, along.b_step << power);
+  }
+  return sum;
 }
 
 /// The sums over the threads of a block that are so far from each other, to its first ones.
