@@ -252,7 +252,7 @@ class BriefLook {
   std::vector<Timed> timed_;
 };
 
-/// Leaves time to look at others in a race.
+/// Leaves time to look at others in a race, not at what may take seconds once.
 void RaceOthers(
     SearchSpace& space,
     const SearchPolicy& policy,
@@ -265,8 +265,9 @@ void RaceOthers(
   std::vector<Candidate> candidates =
       AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return WasTried(*selected, candidate) || candidate.notes.transforms ||
-           (candidate.notes.runtime_compiled && milliseconds < kWorthCompiling);
+    const CandidateNotes& notes = candidate.notes;
+    return WasTried(*selected, candidate) || notes.transforms || notes.slow || notes.last_resort ||
+           (notes.runtime_compiled && milliseconds < kWorthCompiling);
   });
   SearchPolicy quick = policy;
   quick.budget_seconds =

@@ -30,6 +30,19 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
   EXPECT_EQ(choose(In(SearchMode::kDefault)), "slow");
 }
 
+/// One run of such a kernel may take seconds. Where it was the first choice nothing else is left.
+TEST(Selection, AQuickChoiceThatIsSlowIsNotTimedBesideWhatIsSlowerByFar) {
+  Engine naive = WithNotes("naive", {.slow = true});
+  naive.times = {2900};
+  Engine endless = WithNotes("endless", {.last_resort = true});
+  endless.times = {12000};
+  FakeSpace space({{Good("first", 30), naive, endless, Good("good", 16)}});
+  space.may_take_milliseconds = true;
+  EXPECT_EQ(Choice(space, Looking()), "good");
+  EXPECT_EQ(space.timed["naive"], 0);
+  EXPECT_EQ(space.timed["endless"], 0);
+}
+
 /// As long as 20 of its runs, after the first of the others.
 TEST(Selection, AQuickChoiceThatIsSlowLeavesLittleTimeToOthers) {
   FakeSpace space({{Good("first", 6), Good("a", 8), Good("b", 8), Good("fast", 1)}});

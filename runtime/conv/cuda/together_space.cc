@@ -277,8 +277,16 @@ class TogetherSpace final : public ConvTrialSpace {
   }
 
   /// Whether the trial's last run left the very numbers that the choice alone computes of the same
-  /// operands. It was compared when it was chosen, and takes a small part of the time of that.
+  /// operands. It was compared when it was chosen, and takes a small part of the time of that,
+  /// unless it is slow. What differs once does so by the order of its sums, and is not tried again.
   bool IsAsAlone(int part) {
+    constexpr double kSlow = 4;  // milliseconds
+    bool& may_be = may_be_as_alone_.at(part);
+    may_be = may_be && alone_.at(part).decision.milliseconds < kSlow && ComputesAsAlone(part);
+    return may_be;
+  }
+
+  bool ComputesAsAlone(int part) {
     const ReadyTask& ready = call_.tasks[part];
     const Operand result = ResultOf(ready.task.primitive);
     const Result<Expected> expected = MakeExpected(kResults + result, ready.plan->workspace());
@@ -388,6 +396,7 @@ class TogetherSpace final : public ConvTrialSpace {
 
   const ReadyCall& call_;
   ChoicesAlone alone_;
+  std::array<bool, 2> may_be_as_alone_ = {true, true};
   Order likely_;
   std::unique_ptr<RecordedCall> recorded_;
   std::uint64_t recorded_serial_ = 0;
