@@ -218,17 +218,17 @@ TEST(ConvCheckedElements, OfAFilterAreFewerTheMorePositionsThereAre) {
   EXPECT_EQ(Checked(Primitive::kBackwardData, 1024, 64, 256), 4256);
 }
 
-class ConvCheckLayouts : public ConvDirectTest, public ::testing::WithParamInterface<Layout> {};
+class CudaConvCheckLayouts : public ConvDirectTest, public ::testing::WithParamInterface<Layout> {};
 
 INSTANTIATE_TEST_SUITE_P(
     All,
-    ConvCheckLayouts,
+    CudaConvCheckLayouts,
     ::testing::Values(Layout::kContiguous, Layout::kChannelsLast),
     [](const auto& info) {
       return info.param == Layout::kContiguous ? "Contiguous" : "ChannelsLast";
     });
 
-TEST_P(ConvCheckLayouts, FindPlantedErrors) {
+TEST_P(CudaConvCheckLayouts, FindPlantedErrors) {
   Random random("conv check planted");
   const ConvLayouts layouts = {.x = GetParam(), .w = GetParam(), .y = GetParam()};
   const ConvSizes small = {.N = 2, .C = 3, .M = 4, .D = {6, 7}, .K = {3, 3}};
@@ -262,7 +262,7 @@ TEST_P(ConvCheckLayouts, FindPlantedErrors) {
 }
 
 /// Of a filter whose channels are innermost, elements beside each other are checked together.
-TEST_P(ConvCheckLayouts, CountWhatIsChecked) {
+TEST_P(CudaConvCheckLayouts, CountWhatIsChecked) {
   Random random("conv check count");
   const ConvLayouts layouts = {.x = GetParam(), .w = GetParam(), .y = GetParam()};
   const ConvTensors tensors = MakeConvTensors(

@@ -45,7 +45,7 @@ class Spoiling final : public Plan {
   int operand_;
 };
 
-class ConvTogetherSpace : public cuda::GpuTest {
+class CudaConvTogetherSpace : public cuda::GpuTest {
  protected:
   static constexpr std::array<std::string_view, kCallTensors> kNames = {"X",  "W",  "dY", "",
                                                                         "dX", "dW", "",   "dB"};
@@ -114,19 +114,19 @@ class ConvTogetherSpace : public cuda::GpuTest {
 };
 
 /// What was chosen alone was compared then: it need only compute the same in the other's company.
-TEST_F(ConvTogetherSpace, WhatComesOutAsAloneIsNotComparedAnew) {
+TEST_F(CudaConvTogetherSpace, WhatComesOutAsAloneIsNotComparedAnew) {
   for (const std::string order : {"in turn: ", "side by side: "}) {
     const Result<double> error =
-        Check("own/direct", order + "own/direct & own/direct", &ConvTogetherSpace::AsItIs);
+        Check("own/direct", order + "own/direct & own/direct", &CudaConvTogetherSpace::AsItIs);
     ASSERT_TRUE(error.ok()) << error.status().message();
     EXPECT_EQ(*error, kErrorAlone);
   }
 }
 
 /// Here the choices alone are not what is tried together, and are wrong besides.
-TEST_F(ConvTogetherSpace, WhatComesOutOtherwiseIsCompared) {
+TEST_F(CudaConvTogetherSpace, WhatComesOutOtherwiseIsCompared) {
   const Result<double> error =
-      Check("own/planes", "in turn: own/direct & own/direct", &ConvTogetherSpace::Spoilt);
+      Check("own/planes", "in turn: own/direct & own/direct", &CudaConvTogetherSpace::Spoilt);
   ASSERT_TRUE(error.ok()) << error.status().message();
   EXPECT_GT(*error, 0);
   EXPECT_LT(*error, 1e-6);
