@@ -79,6 +79,10 @@ class CallPlan final : public cuda::BranchingPlan {
   [[nodiscard]] const std::vector<std::shared_ptr<internal::Plan>>& alone() const {
     return call_.alone;
   }
+  /// Whether a primitive is computed by the plan that was chosen for it alone.
+  [[nodiscard]] bool HasChoiceAlone(std::size_t part) const {
+    return call_.parts.size() == call_.alone.size() && call_.parts[part].plan == call_.alone[part];
+  }
 
   Status Enqueue(cuda::Branches& branches, const internal::Launch& launch) override;
 

@@ -131,6 +131,7 @@ Result<CUkernel> FindKernel(int kernel, DataType type) {
 /// Places on each end of each dim, and spread over all.
 constexpr std::int64_t kBorder = 64;
 constexpr std::int64_t kStrata = 3584;
+constexpr std::int64_t kFewestStrata = 28;
 
 constexpr std::int64_t SampledElements(std::int64_t border, std::int64_t strata, int neighbours) {
   return (std::int64_t{1} << direct::kRank) +
@@ -150,8 +151,8 @@ Sample MakeSample(std::int64_t count, double terms, int neighbours, double most_
       terms * static_cast<double>(SampledElements(kBorder, kStrata, neighbours));
   const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0) * most_share;
   const auto number = static_cast<unsigned>(neighbours);
-  const std::int64_t border = ShareOf(kBorder, share);
-  const std::int64_t strata = ShareOf(kStrata, share);
+  const std::int64_t border = std::max<std::int64_t>(ShareOf(kBorder, share), 1);
+  const std::int64_t strata = std::max(ShareOf(kStrata, share), kFewestStrata);
   const std::int64_t sampled = SampledElements(border, strata, neighbours);
   if (count <= std::max(sampled, ShareOf(kFullCheck, share))) {
     return {.count = count, .border = 0, .strata = 0, .neighbours = number, .all = true};
@@ -161,8 +162,8 @@ Sample MakeSample(std::int64_t count, double terms, int neighbours, double most_
 static_assert(kStrata <= kFullCheck);
 
 /// How many elements beside each other are checked together. Terms of a filter's lie a line of
-/// channels apart where channels are innermost, and those of its neighbours between them: reading
-/// them brings no more traffic.
+/// channels apart where channels are innermost; those of its neighbours lie between them, or are
+/// those of the next lines of depthwise ones: reading them brings little more traffic.
 int NeighboursOf(Primitive primitive, const Problem& problem) {
   constexpr int kWithinSector = 8;
   const Strides& strides = problem.x_strides;
@@ -170,11 +171,8 @@ int NeighboursOf(Primitive primitive, const Problem& problem) {
   return primitive == Primitive::kBackwardFilter && channels_innermost ? kWithinSector : 1;
 }
 
-Sample MakeSample(
-    Primitive primitive,
-    const Problem& problem,
-    std::int64_t count,
-    SampleSize size = SampleSize::kLarge) {
+Sample
+MakeSample(Primitive primitive, const Problem& problem, std::int64_t count, SampleSize size) {
   constexpr double kSmallShare = 1.0 / 8;
   return MakeSample(
       count, TermsOf({.primitive = primitive, .problem = problem}),
@@ -278,8 +276,9 @@ std::unique_ptr<internal::Plan> MakeDirectPlan(const cuda::DeviceInfo& device, c
   return std::make_unique<DirectPlan>(device, task);
 }
 
-std::int64_t CheckedElements(Primitive primitive, const Problem& problem) {
-  return MakeSample(primitive, problem, NumElements(DimsOf(problem, ResultOf(primitive)))).count;
+std::int64_t CheckedElements(Primitive primitive, const Problem& problem, SampleSize size) {
+  const std::int64_t count = NumElements(DimsOf(problem, ResultOf(primitive)));
+  return MakeSample(primitive, problem, count, size).count;
 }
 
 }  // namespace gradsmith::conv

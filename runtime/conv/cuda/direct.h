@@ -39,10 +39,11 @@ std::unique_ptr<internal::Plan> MakeDirectPlan(const cuda::DeviceInfo& device, c
 /// CheckSample computes some thousands of the result's elements anew, summing in double, and writes
 /// how far those in memory are from them to device memory. The corners, a border of each axis, and
 /// elements spread over the whole are among them; a result of up to `kFullCheck` elements is
-/// checked whole. Of sums over very many positions it is fewer, but more than a hundred. Where
-/// `before` is not null, it holds what the result was before it was added to, laid out alike.
+/// checked whole. Of sums over very many positions it is fewer, at least 164 of a large sample and
+/// 70 of a small one. Where `before` is not null, it holds what the result was before it was added
+/// to, laid out alike.
 inline constexpr long long kFullCheck = 8192;
-/// An eighth of the elements for what is checked beside the usual.
+/// A small sample, for what is checked beside the usual, is an eighth of a large one.
 enum class SampleSize : unsigned char { kLarge, kSmall };
 Status CheckSample(
     const cuda::DeviceInfo& device,
@@ -57,7 +58,8 @@ Status CheckSample(
     SampleSize size = SampleSize::kLarge);
 
 /// CheckedElements returns how many elements CheckSample computes.
-std::int64_t CheckedElements(Primitive primitive, const Problem& problem);
+std::int64_t
+CheckedElements(Primitive primitive, const Problem& problem, SampleSize size = SampleSize::kLarge);
 
 }  // namespace gradsmith::conv
 

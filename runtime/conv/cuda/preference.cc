@@ -126,18 +126,12 @@ bool IsNaive(const Task& task, const KernelName& kernel) {
 
 bool IsSlow(const Task& task, const KernelName& kernel) {
   constexpr double kProductsInHalf = 0x1.0p22;
-  constexpr std::int64_t kManyTaps = 49;
-  const Problem& problem = task.problem;
-  if (kernel.IsEngine(kGraph, 0) && task.primitive != Primitive::kForward &&
-      HasGroupOfEachChannel(problem)) {
-    return IsLongRunning(task) && TapsOf(problem) >= kManyTaps;
-  }
   return IsNaive(task, kernel) &&
-         (IsLongRunning(task) || (IsNarrow(problem) && ProductsOf(task) >= kProductsInHalf));
+         (IsLongRunning(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
 }
 
 bool IsDirectSlow(const Task& task) {
-  constexpr double kTerms = 0x1.0p14;
+  constexpr double kTerms = 0x1.0p16;
   return TermsOf(task) >= kTerms;
 }
 

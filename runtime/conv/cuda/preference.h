@@ -25,12 +25,11 @@ bool IsLongRunning(const Task& task);
 bool IsNaive(const Task& task, const internal::KernelName& kernel);
 
 /// Whether that one multiplies so much that a choice without a search leaves it for the last: in
-/// half and bf16, where others have tensor cores, soon. So does engine 0 of depthwise gradients at
-/// 49 taps and more, which takes 7 to 50 times as long as our own kernels (up to 0.1 s).
+/// half and bf16, where others have tensor cores, soon.
 bool IsSlow(const Task& task, const internal::KernelName& kernel);
 
-/// Whether the direct kernel takes a millisecond or more: a thread adds up all terms of an element,
-/// at some 0.1 us each.
+/// Whether the direct kernel takes some milliseconds or more, however few elements there are: a
+/// thread adds up all terms of one, at 0.05 to 0.15 us each.
 bool IsDirectSlow(const Task& task);
 
 /// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what

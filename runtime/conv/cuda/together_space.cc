@@ -149,6 +149,11 @@ class TogetherSpace final : public ConvTrialSpace {
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
 
+  Result<double> Check(Plan& plan) override {
+    checked_ = &dynamic_cast<const CallPlan&>(plan);
+    return ConvTrialSpace::Check(plan);
+  }
+
  private:
   static Arrangement ArrangementOf(Order order) {
     return order == Order::kInTurn ? Arrangement::kInTurn : Arrangement::kSideBySide;
@@ -276,17 +281,22 @@ class TogetherSpace final : public ConvTrialSpace {
     return sums.ok() ? Result<double>(error) : sums;
   }
 
-  /// Whether the trial's last run left the very numbers that the choice alone computes of the same
-  /// operands. It was compared when it was chosen, and takes a small part of the time of that,
-  /// unless it is slow. What differs once does so by the order of its sums, and is not tried again.
+  /// Whether the trial's last run left the very numbers that the choice alone, where it is part of
+  /// the plan, computes of the same operands. These were compared when it was chosen, and computing
+  /// them again takes less time than that, unless it is slow. What once computes other numbers adds
+  /// up in another order each time: it is not tried again.
   bool IsAsAlone(int part) {
-    constexpr double kSlow = 4;  // milliseconds
-    bool& may_be = may_be_as_alone_.at(part);
-    may_be = may_be && alone_.at(part).decision.milliseconds < kSlow && ComputesAsAlone(part);
-    return may_be;
+    constexpr double kSlow = 4;
+    const double milliseconds = alone_.at(part).decision.milliseconds;
+    const bool is_quick = milliseconds > 0 && milliseconds < kSlow;
+    if (!is_quick || !repeats_.at(part) || !checked_->HasChoiceAlone(part)) {
+      return false;
+    }
+    repeats_.at(part) = ComputesTheSame(part);
+    return repeats_.at(part);
   }
 
-  bool ComputesAsAlone(int part) {
+  bool ComputesTheSame(int part) {
     const ReadyTask& ready = call_.tasks[part];
     const Operand result = ResultOf(ready.task.primitive);
     const Result<Expected> expected = MakeExpected(kResults + result, ready.plan->workspace());
@@ -396,7 +406,9 @@ class TogetherSpace final : public ConvTrialSpace {
 
   const ReadyCall& call_;
   ChoicesAlone alone_;
-  std::array<bool, 2> may_be_as_alone_ = {true, true};
+  const CallPlan* checked_ = nullptr;
+  /// Whether each choice alone has computed the same numbers each time.
+  std::array<bool, 2> repeats_ = {true, true};
   Order likely_;
   std::unique_ptr<RecordedCall> recorded_;
   std::uint64_t recorded_serial_ = 0;

@@ -61,14 +61,17 @@ class ConvDirectTest : public cuda::GpuTest {
     EXPECT_TRUE(result.SurroundingsIntact());
   }
 
-  cuda::Difference
-  Check(Primitive primitive, const ConvTensors& tensors, const void* before = nullptr) {
+  cuda::Difference Check(
+      Primitive primitive,
+      const ConvTensors& tensors,
+      const void* before = nullptr,
+      SampleSize size = SampleSize::kLarge) {
     const cuda::Block block(sizeof(cuda::Difference));
     block.Fill(0xFF);
     const Status status = CheckSample(
         device(), kStream, primitive, tensors.problem, tensors.x->GpuRef().data,
         tensors.w->GpuRef().data, tensors.y->GpuRef().data, before,
-        reinterpret_cast<cuda::Difference*>(block.data()));
+        reinterpret_cast<cuda::Difference*>(block.data()), size);
     EXPECT_TRUE(status.ok()) << status.message();
     cuda::Difference difference = {};
     std::memcpy(&difference, block.CopyOut().data(), sizeof(difference));
@@ -194,12 +197,17 @@ TEST_F(ConvDirectTest, CheckAddsWhatWasThereBefore) {
 }
 
 /// Checked returns how many elements of a 3x3 convolution of square images are looked at.
-std::int64_t Checked(Primitive primitive, std::int64_t batch, std::int64_t channels, int side) {
+std::int64_t Checked(
+    Primitive primitive,
+    std::int64_t batch,
+    std::int64_t channels,
+    int side,
+    SampleSize size = SampleSize::kLarge) {
   Attributes attributes;
   attributes.pads = {1, 1, 1, 1};
   const ConvSizes shape = {
       .N = batch, .C = channels, .M = channels, .D = {side, side}, .K = {3, 3}};
-  return CheckedElements(primitive, MakeConvProblem(shape, attributes));
+  return CheckedElements(primitive, MakeConvProblem(shape, attributes), size);
 }
 
 TEST(ConvCheckedElements, AreAllOfFewAndSomeOfMany) {
@@ -214,6 +222,8 @@ TEST(ConvCheckedElements, OfAFilterAreFewerTheMorePositionsThereAre) {
   EXPECT_EQ(Checked(Primitive::kBackwardFilter, 16, 64, 256), 2056);
   EXPECT_EQ(Checked(Primitive::kBackwardFilter, 64, 64, 256), 533);
   EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1 << 20, 64, 256), 164);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 1 << 20, 64, 256, SampleSize::kSmall), 70);
+  EXPECT_EQ(Checked(Primitive::kBackwardFilter, 4, 64, 256, SampleSize::kSmall), 560);
   EXPECT_EQ(Checked(Primitive::kBackwardFilter, 32, 8, 256), 576);  // all of them
   EXPECT_EQ(Checked(Primitive::kBackwardData, 1024, 64, 256), 4256);
 }
@@ -272,8 +282,15 @@ TEST_P(CudaConvCheckLayouts, CountWhatIsChecked) {
   const std::size_t expected = GetParam() == Layout::kContiguous ? 4256 : 32 + (4224 * 8);
   EXPECT_EQ(CheckedElements(Primitive::kBackwardFilter, tensors.problem), expected);
   EXPECT_EQ(Check(Primitive::kBackwardFilter, tensors).compared, expected);
+  const std::size_t of_small = GetParam() == Layout::kContiguous ? 560 : 32 + (528 * 8);
+  const cuda::Difference small =
+      Check(Primitive::kBackwardFilter, tensors, nullptr, SampleSize::kSmall);
+  EXPECT_EQ(small.compared, of_small);
+  ExpectClose(small, DataType::kFloat);
   tensors.w->Fill([] { return std::numeric_limits<double>::quiet_NaN(); });
   EXPECT_EQ(Check(Primitive::kBackwardFilter, tensors).not_finite, expected);
+  EXPECT_EQ(
+      Check(Primitive::kBackwardFilter, tensors, nullptr, SampleSize::kSmall).not_finite, of_small);
 }
 
 /// A stretch that a kernel forgot is met by the elements that are spread over the whole.

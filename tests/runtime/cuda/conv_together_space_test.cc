@@ -23,26 +23,36 @@ using internal::KernelName;
 using internal::Launch;
 using internal::Plan;
 
-/// Computes as the direct kernel does, then spoils the first element of one operand.
-class Spoiling final : public Plan {
+/// Computes as another plan does, but spoils an element of its second run.
+class SpoiltOnce final : public Plan {
  public:
-  Spoiling(std::unique_ptr<Plan> plan, int operand) : plan_(std::move(plan)), operand_(operand) {}
+  SpoiltOnce(std::unique_ptr<Plan> plan, int operand) : plan_(std::move(plan)), operand_(operand) {}
 
   [[nodiscard]] std::size_t workspace() const override { return plan_->workspace(); }
 
   Status Run(const Launch& launch) override {
-    Status status = plan_->Run(launch);
-    return !status.ok() ? status
-                        : cuda::ToStatus(
-                              cuda::Driver().cuMemsetD8Async(
-                                  reinterpret_cast<CUdeviceptr>(launch.operands[operand_]), 0x42,
-                                  sizeof(float), launch.stream),
-                              "spoiling an element");
+    const Status status = plan_->Run(launch);
+    if (!status.ok() || ++runs_ != 2) {
+      return status;
+    }
+    return cuda::ToStatus(
+        cuda::Driver().cuMemsetD8Async(
+            reinterpret_cast<CUdeviceptr>(launch.operands[operand_]), 0x42, sizeof(float),
+            launch.stream),
+        "spoiling an element");
   }
 
  private:
   std::unique_ptr<Plan> plan_;
   int operand_;
+  int runs_ = 0;
+};
+
+/// How both were chosen alone.
+struct Alone {
+  std::string kernel = "own/direct";
+  double milliseconds = 1;
+  bool is_spoilt_once = false;
 };
 
 class CudaConvTogetherSpace : public cuda::GpuTest {
@@ -79,31 +89,42 @@ class CudaConvTogetherSpace : public cuda::GpuTest {
     context_.emplace(cuda::OnGpu(SearchMode::kHeuristic));
   }
 
-  /// Both were chosen alone as `kernel`, and are the direct kernel, or what is made of it.
-  template <typename Make>
-  Result<double> Check(const std::string& kernel, const std::string& candidate, const Make& make) {
+  /// The error of direct kernels together, of which each was chosen alone, unless `alone` names
+  /// others.
+  Result<double> Check(const Alone& alone, const std::string& order = "in turn: ") {
     const cuda::FamilyOnCuda family;
     const cuda::TaskCall op = {*context_, device(), family, task_};
     ReadyCall call{.op = op};
-    ChoicesAlone alone;
+    ChoicesAlone choices;
     for (const Task& task : TasksOf(task_)) {
       ReadyTask& ready = call.tasks.emplace_back();
       ready.task = task;
-      ready.plan = make(MakeDirectPlan(device(), task), ResultOf(task.primitive));
-      alone.at(call.tasks.size() - 1) = {
-          {.id = kernel, .error = kErrorAlone}, *KernelName::Read(kernel)};
+      std::unique_ptr<Plan> plan = MakeDirectPlan(device(), task);
+      if (alone.is_spoilt_once) {
+        plan = std::make_unique<SpoiltOnce>(std::move(plan), ResultOf(task.primitive));
+      }
+      ready.plan = std::move(plan);
+      choices.at(call.tasks.size() - 1) = {
+          {.id = alone.kernel, .milliseconds = alone.milliseconds, .error = kErrorAlone},
+          *KernelName::Read(alone.kernel)};
     }
     const std::unique_ptr<internal::SearchSpace> space =
-        MakeTogetherSpace(call, std::move(alone), Order::kInTurn);
-    Result<std::unique_ptr<Plan>> plan = space->Build(candidate);
+        MakeTogetherSpace(call, std::move(choices), Order::kInTurn);
+    Result<std::unique_ptr<Plan>> plan = space->Build(order + "own/direct & own/direct");
     return plan.ok() ? space->Check(**plan) : plan.status();
   }
 
-  static std::unique_ptr<Plan> AsItIs(std::unique_ptr<Plan> plan, Operand /*result*/) {
-    return plan;
+  void ExpectComparedAnew(const Alone& alone) {
+    const Result<double> error = Check(alone);
+    ASSERT_TRUE(error.ok()) << error.status().message();
+    EXPECT_GT(*error, 0);
+    EXPECT_LT(*error, 1e-6);
   }
-  static std::unique_ptr<Plan> Spoilt(std::unique_ptr<Plan> plan, Operand result) {
-    return std::make_unique<Spoiling>(std::move(plan), result);
+
+  /// Both results are added to what is there.
+  void Accumulate() {
+    task_.tensors[kResults + kX].accumulate = true;
+    task_.tensors[kResults + kW].accumulate = true;
   }
 
  private:
@@ -115,21 +136,31 @@ class CudaConvTogetherSpace : public cuda::GpuTest {
 
 /// What was chosen alone was compared then: it need only compute the same in the other's company.
 TEST_F(CudaConvTogetherSpace, WhatComesOutAsAloneIsNotComparedAnew) {
-  for (const std::string order : {"in turn: ", "side by side: "}) {
-    const Result<double> error =
-        Check("own/direct", order + "own/direct & own/direct", &CudaConvTogetherSpace::AsItIs);
-    ASSERT_TRUE(error.ok()) << error.status().message();
-    EXPECT_EQ(*error, kErrorAlone);
+  for (const bool accumulates : {false, true}) {
+    for (const std::string order : {"in turn: ", "side by side: "}) {
+      SCOPED_TRACE(order + (accumulates ? "added" : "written"));
+      const Result<double> error = Check({}, order);
+      ASSERT_TRUE(error.ok()) << error.status().message();
+      EXPECT_EQ(*error, kErrorAlone);
+    }
+    Accumulate();
   }
 }
 
-/// Here the choices alone are not what is tried together, and are wrong besides.
 TEST_F(CudaConvTogetherSpace, WhatComesOutOtherwiseIsCompared) {
-  const Result<double> error =
-      Check("own/planes", "in turn: own/direct & own/direct", &CudaConvTogetherSpace::Spoilt);
-  ASSERT_TRUE(error.ok()) << error.status().message();
-  EXPECT_GT(*error, 0);
-  EXPECT_LT(*error, 1e-6);
+  ExpectComparedAnew({.is_spoilt_once = true});
+  Accumulate();
+  ExpectComparedAnew({.is_spoilt_once = true});
+}
+
+TEST_F(CudaConvTogetherSpace, OtherKernelsThanAloneAreCompared) {
+  ExpectComparedAnew({.kernel = "own/planes"});
+}
+
+/// To run it again would take longer than to compare, or nobody knows how long.
+TEST_F(CudaConvTogetherSpace, WhatIsSlowAloneIsCompared) {
+  ExpectComparedAnew({.milliseconds = 5});
+  ExpectComparedAnew({.milliseconds = 0});
 }
 
 }  // namespace
