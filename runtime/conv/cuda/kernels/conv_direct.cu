@@ -397,7 +397,7 @@ SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, cons
       at_a += run.at[i] * terms.loops[i].a_step;
       at_b += run.at[i] * terms.loops[i].b_step;
     }
-    sum += SumRun(of_thread, a + at_a, along.a_step << power, b + at_b, along.b_step << power);
+    sum += SumRun(of_thread, a + at_a, along.a_step * of_run, b + at_b, along.b_step * of_run);
   }
   return sum;
 }
