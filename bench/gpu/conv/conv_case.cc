@@ -1,5 +1,8 @@
 #include "gpu/conv/conv_case.h"
 
+#include <set>
+#include <string>
+
 #include "gradsmith/cache.h"
 
 namespace gradsmith::bench {
@@ -182,8 +185,12 @@ void ConvCase::Save(const std::string& folder) const {
 
 JsonObject ChosenKernels() {
   JsonObject kernels;
+  std::set<std::string> named;
   for (const CachedChoice& choice : CachedChoices()) {
-    kernels.Add(choice.problem, choice.kernel);
+    // The newest come first. Gradients together may be remembered beside several choices alone.
+    if (named.insert(choice.problem).second) {
+      kernels.Add(choice.problem, choice.kernel);
+    }
   }
   return kernels;
 }
