@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -88,6 +89,25 @@ constexpr std::array<WorkspaceLimitCase, 4> kWorkspaceLimits = {
      {"32", std::size_t{32} << 20U},
      {"0", 0}}};
 
+/// What is measured by the kernels that the default chooses and by those of a search, and which
+/// they are.
+JsonObject MeasureModes(
+    const ConvCase& conv,
+    const CaseOptions& options,
+    const std::string& what,
+    const std::function<JsonObject(const ContextOptions& of_mode)>& measure) {
+  JsonObject ours;
+  JsonObject kernels;
+  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+    ContextOptions of_mode = conv.Options(mode);
+    of_mode.first_choice_seconds = options.first_choice_seconds;
+    const std::string name(ToString(mode));
+    ours.Add(name, JsonObject().Add(what, measure(of_mode)));
+    kernels.Add(name, ChosenKernels());
+  }
+  return conv.Size().Add("ours", ours).Add("kernels", kernels);
+}
+
 }  // namespace
 
 JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
@@ -99,37 +119,22 @@ JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
 
 JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   const ConvCase conv(gpu, suite_case, options);
-  JsonObject ours;
-  JsonObject kernels;
-  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
-    ContextOptions of_mode = conv.Options(mode);
-    of_mode.first_choice_seconds = options.first_choice_seconds;
-    const std::string name(ToString(mode));
-    ours.Add(name, JsonObject().Add("all", MeasureAll(*gpu, conv, of_mode, options.samples)));
-    kernels.Add(name, ChosenKernels());
-  }
-  return conv.Size().Add("ours", ours).Add("kernels", kernels);
+  return MeasureModes(conv, options, "all", [&](const ContextOptions& of_mode) {
+    return MeasureAll(*gpu, conv, of_mode, options.samples);
+  });
 }
 
 JsonObject MeasureConvForward(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   const ConvCase conv(gpu, suite_case, options);
-  JsonObject ours;
-  JsonObject kernels;
-  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+  return MeasureModes(conv, options, "forward", [&](const ContextOptions& of_mode) {
     Require(ClearCache());
-    ContextOptions of_mode = conv.Options(mode);
-    of_mode.first_choice_seconds = options.first_choice_seconds;
     const Context context(of_mode);
     const Stopwatch search;
     Require(conv.Forward(context, 0));
     gpu->Wait();
     const double search_ms = search.Seconds() * 1e3;
-    const std::string name(ToString(mode));
-    const JsonObject forward = conv.MeasureForward(context, options.samples);
-    ours.Add(name, JsonObject().Add("forward", JsonObject(forward).Add("search_ms", search_ms)));
-    kernels.Add(name, ChosenKernels());
-  }
-  return conv.Size().Add("ours", ours).Add("kernels", kernels);
+    return conv.MeasureForward(context, options.samples).Add("search_ms", search_ms);
+  });
 }
 
 JsonObject
