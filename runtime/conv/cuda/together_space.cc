@@ -277,7 +277,7 @@ class TogetherSpace final : public ConvTrialSpace {
       }
       error = std::max(error, *found);
     }
-    const Status sums = !call_.sums ? Status() : CheckSums();
+    const Status sums = call_.sums ? CheckSums(*call_.sums) : Status();
     return sums.ok() ? Result<double>(error) : sums;
   }
 
@@ -370,13 +370,13 @@ class TogetherSpace final : public ConvTrialSpace {
 
   /// The bias gradient of the trial's last run, for which a plan may have left partial sums, beside
   /// that of a pass of its own.
-  Status CheckSums() {
-    const cuda::SumPlan& plan = call_.sums->plan;
+  Status CheckSums(const BiasSums& sums) {
+    const cuda::SumPlan& plan = sums.plan;
     const Result<Expected> expected = MakeExpected(kSums, plan.workspace);
     if (!expected.ok()) {
       return expected.status();
     }
-    ConstTensorRef from = call_.sums->from;
+    ConstTensorRef from = sums.from;
     from.data = trial().operands()[kInputs + SharedOf(call_.op.task)];
     if (Status status =
             cuda::SumChannels(trial().stream(), plan, from, expected->tensor, expected->workspace);
@@ -387,10 +387,10 @@ class TogetherSpace final : public ConvTrialSpace {
     if (!difference.ok()) {
       return difference.status();
     }
-    const TensorRef& sums = expected->tensor;
-    const std::int64_t terms = NumElements(from.dims) / sums.dims[0];
+    const TensorRef& found = expected->tensor;
+    const std::int64_t terms = NumElements(from.dims) / found.dims[0];
     return cuda::CheckDifference(
-               *difference, sums.type, static_cast<double>(terms), cuda::Exactness::kUsual)
+               *difference, found.type, static_cast<double>(terms), cuda::Exactness::kUsual)
         .WithPrefix("the bias gradient ");
   }
 
