@@ -53,16 +53,22 @@ std::size_t PeakWorkspace(const ConvCase& conv, ContextOptions options) {
   return allocator.most();
 }
 
+/// What a call takes until the GPU has nothing left to do. Throws where the call fails.
+double SecondsOf(const Gpu& gpu, const std::function<Status()>& call) {
+  const Stopwatch watch;
+  Require(call());
+  gpu.Wait();
+  return watch.Seconds();
+}
+
 /// As many samples as a quarter of a second has room for, but three at least: a large batch takes
 /// long.
 int AffordableSamples(const Gpu& gpu, const ConvCase& conv, const Context& context, int samples) {
   constexpr double kSeconds = 0.25;
   constexpr int kFewest = 3;
   gpu.Wait();
-  const Stopwatch once;
-  Require(conv.Call(context, kAllGradients, 0));
-  gpu.Wait();
-  const double affordable = kSeconds / once.Seconds();
+  const double affordable =
+      kSeconds / SecondsOf(gpu, [&] { return conv.Call(context, kAllGradients, 0); });
   return affordable >= samples ? samples : std::max(kFewest, static_cast<int>(affordable));
 }
 
@@ -71,10 +77,8 @@ JsonObject
 MeasureAll(const Gpu& gpu, const ConvCase& conv, const ContextOptions& options, int samples) {
   Require(ClearCache());
   const Context context(options);
-  const Stopwatch search;
-  Require(conv.Call(context, kAllGradients, 0));
-  gpu.Wait();
-  const double search_ms = search.Seconds() * 1e3;
+  const double search_ms =
+      1e3 * SecondsOf(gpu, [&] { return conv.Call(context, kAllGradients, 0); });
   samples = AffordableSamples(gpu, conv, context, samples);
   return conv.Measure(context, kAllGradients, samples).Add("search_ms", search_ms);
 }
@@ -89,8 +93,8 @@ constexpr std::array<WorkspaceLimitCase, 4> kWorkspaceLimits = {
      {"32", std::size_t{32} << 20U},
      {"0", 0}}};
 
-/// What is measured by the kernels that the default chooses and by those of a search, and which
-/// they are.
+/// Measures by the kernels that the default chooses and by those of a search. The result names the
+/// kernels.
 JsonObject MeasureModes(
     const ConvCase& conv,
     const CaseOptions& options,
@@ -129,10 +133,7 @@ JsonObject MeasureConvForward(Gpu* gpu, const SuiteCase& suite_case, const CaseO
   return MeasureModes(conv, options, "forward", [&](const ContextOptions& of_mode) {
     Require(ClearCache());
     const Context context(of_mode);
-    const Stopwatch search;
-    Require(conv.Forward(context, 0));
-    gpu->Wait();
-    const double search_ms = search.Seconds() * 1e3;
+    const double search_ms = 1e3 * SecondsOf(*gpu, [&] { return conv.Forward(context, 0); });
     return conv.MeasureForward(context, options.samples).Add("search_ms", search_ms);
   });
 }
