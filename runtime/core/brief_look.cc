@@ -46,6 +46,15 @@ bool WasTried(const Selected& selected, const Candidate& candidate) {
              selected.rejections.end();
 }
 
+/// Whether a candidate may be quicker than the first choice and was not tried before it. Not worth
+/// trying is what is less exact, what is known to be slow, or what has to be compiled, which takes
+/// up to a second, where that is not to be.
+bool IsWorthTrying(const Selected& selected, const Candidate& candidate, bool may_compile) {
+  const CandidateNotes& notes = candidate.notes;
+  return !notes.transforms && !notes.slow && !notes.last_resort &&
+         (may_compile || !notes.runtime_compiled) && !WasTried(selected, candidate);
+}
+
 /// Candidates in the order in which a look tries them: the best of each promising batch as it is
 /// listed, those first that are quick to try, then the second of each, and so on; then the same of
 /// the other batches.
@@ -111,19 +120,11 @@ class Looks {
     std::vector<Rejection> rejections;
     std::vector<Candidate> worth;
     for (const Candidate& candidate : batches_->At(batch, &rejections)) {
-      if (IsWorthALook(candidate)) {
+      if (IsWorthTrying(selected_, candidate, /*may_compile=*/false)) {
         worth.push_back(candidate);
       }
     }
     Keep(std::move(worth));
-  }
-
-  /// Not what is slow, or turns milliseconds into a second; nor what is less exact; nor what was
-  /// tried before the first choice.
-  [[nodiscard]] bool IsWorthALook(const Candidate& candidate) const {
-    const CandidateNotes& notes = candidate.notes;
-    return !notes.transforms && !notes.slow && !notes.last_resort && !notes.runtime_compiled &&
-           !WasTried(selected_, candidate);
   }
 
   /// Engines rank by their places in the batch, their further knobs and fallbacks later.
@@ -252,7 +253,7 @@ class BriefLook {
   std::vector<Timed> timed_;
 };
 
-/// Leaves time to look at others in a race, not at what may take seconds once.
+/// Leaves time to look at others in a race.
 void RaceOthers(
     SearchSpace& space,
     const SearchPolicy& policy,
@@ -265,9 +266,7 @@ void RaceOthers(
   std::vector<Candidate> candidates =
       AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    const CandidateNotes& notes = candidate.notes;
-    return WasTried(*selected, candidate) || notes.transforms || notes.slow || notes.last_resort ||
-           (notes.runtime_compiled && milliseconds < kWorthCompiling);
+    return !IsWorthTrying(*selected, candidate, /*may_compile=*/milliseconds >= kWorthCompiling);
   });
   SearchPolicy quick = policy;
   quick.budget_seconds =

@@ -173,6 +173,16 @@ const void* Trial::Before(std::size_t operand) const {
          (Address(specs_[operand].tensor.data) % kAlignment);
 }
 
+Status Trial::CopyBefore(std::size_t operand, void* to) {
+  const void* before = Before(operand);
+  return before == nullptr
+             ? Status()
+             : ToStatus(
+                   Driver().cuMemcpyAsync(
+                       Address(to), Address(before), SpanBytes(specs_[operand].tensor), stream_),
+                   "copying what an output is added to");
+}
+
 TensorRef Trial::Ref(std::size_t operand) const {
   const ConstTensorRef& tensor = specs_[operand].tensor;
   if (!tensor.present) {
@@ -212,13 +222,14 @@ Status Trial::Poison(const internal::Plan& plan) {
       continue;
     }
     const Buffer& buffer = buffers_[i];
-    CUresult result =
-        driver.cuMemsetD8Async(Address(buffer.data()), kPoison, buffer.size(), stream_);
-    if (result == CUDA_SUCCESS && Before(i) != nullptr) {
-      result = driver.cuMemcpyAsync(Address(addresses_[i]), Address(Before(i)), bytes, stream_);
+    Status status = ToStatus(
+        driver.cuMemsetD8Async(Address(buffer.data()), kPoison, buffer.size(), stream_),
+        "poisoning an output");
+    if (status.ok()) {
+      status = CopyBefore(i, addresses_[i]);
     }
-    if (result != CUDA_SUCCESS) {
-      return ToStatus(result, "poisoning an output");
+    if (!status.ok()) {
+      return status;
     }
   }
   return {};

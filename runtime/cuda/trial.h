@@ -50,6 +50,8 @@ class Trial {
   [[nodiscard]] std::span<void* const> operands() const { return addresses_; }
   /// What an output held before a run that adds to it; null for others.
   [[nodiscard]] const void* Before(std::size_t operand) const;
+  /// CopyBefore enqueues a copy of that to device memory of the same layout; nothing for others.
+  Status CopyBefore(std::size_t operand, void* to);
   /// The operand in the trial's memory.
   [[nodiscard]] TensorRef Ref(std::size_t operand) const;
 

@@ -30,7 +30,7 @@ TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
   EXPECT_EQ(choose(In(SearchMode::kDefault)), "slow");
 }
 
-/// One run of such a kernel may take seconds. Where it was the first choice nothing else is left.
+/// One run of such a kernel may take seconds.
 TEST(Selection, AQuickChoiceThatIsSlowIsNotTimedBesideWhatIsSlowerByFar) {
   Engine naive = WithNotes("naive", {.slow = true});
   naive.times = {2900};

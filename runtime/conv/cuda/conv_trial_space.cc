@@ -37,7 +37,7 @@ Result<double> ConvTrialSpace::CheckOn(TrialData data, internal::Plan& plan) {
   if (status.ok()) {
     status = trial().CheckWritten();
   }
-  return status.ok() ? Compare(data) : status;
+  return status.ok() ? Compare(plan, data) : status;
 }
 
 }  // namespace gradsmith::conv

@@ -27,9 +27,9 @@ class ConvTrialSpace : public cuda::TrialSpace {
   [[nodiscard]] virtual std::vector<cuda::UniformRange> ValuesOf(TrialData data) const = 0;
   /// What a plan computes, by places among the trial's operands.
   [[nodiscard]] virtual std::vector<TriedTask> TriedTasks() const = 0;
-  /// Compare returns the largest error of the results that the trial's last run left; one that is
-  /// too large is an error.
-  virtual Result<double> Compare(TrialData data) = 0;
+  /// Compare returns the largest error of the results that the trial's last run, which was the
+  /// plan's, left; one that is too large is an error.
+  virtual Result<double> Compare(const internal::Plan& plan, TrialData data) = 0;
 
  private:
   Status FillWith(TrialData data);

@@ -133,7 +133,8 @@ constexpr std::int64_t kBorder = 64;
 constexpr std::int64_t kStrata = 3584;
 constexpr std::int64_t kFewestStrata = 28;
 
-constexpr std::int64_t SampledElements(std::int64_t border, std::int64_t strata, int neighbours) {
+constexpr std::int64_t
+SampledElements(std::int64_t border, std::int64_t strata, unsigned neighbours) {
   return (std::int64_t{1} << direct::kRank) +
          (((border * 2 * direct::kRank) + strata) * neighbours);
 }
@@ -143,29 +144,30 @@ constexpr std::int64_t ShareOf(std::int64_t number, double share) {
 }
 
 /// Which of `count` elements are checked, each a sum of so many products.
-Sample MakeSample(std::int64_t count, double terms, int neighbours, double most_share) {
-  // By estimate some 5 ms of a large GPU: each candidate that seems the quickest is checked.
+Sample MakeSample(std::int64_t count, double terms, unsigned neighbours, double most_share) {
+  // A search compares each candidate that seems to be the quickest, so that a check must be quick:
+  // an H200 adds up so many products in some 15 ms.
   constexpr double kMostProducts = 0x1.0p31;
   constexpr double kSmallestShare = 1.0 / 32;
   const double products =
       terms * static_cast<double>(SampledElements(kBorder, kStrata, neighbours));
   const double share = std::clamp(kMostProducts / products, kSmallestShare, 1.0) * most_share;
-  const auto number = static_cast<unsigned>(neighbours);
   const std::int64_t border = std::max<std::int64_t>(ShareOf(kBorder, share), 1);
   const std::int64_t strata = std::max(ShareOf(kStrata, share), kFewestStrata);
   const std::int64_t sampled = SampledElements(border, strata, neighbours);
   if (count <= std::max(sampled, ShareOf(kFullCheck, share))) {
-    return {.count = count, .border = 0, .strata = 0, .neighbours = number, .all = true};
+    return {.count = count, .border = 0, .strata = 0, .neighbours = neighbours, .all = true};
   }
-  return {.count = sampled, .border = border, .strata = strata, .neighbours = number, .all = false};
+  return {
+      .count = sampled, .border = border, .strata = strata, .neighbours = neighbours, .all = false};
 }
 static_assert(kStrata <= kFullCheck);
 
-/// How many elements beside each other are checked together. Terms of a filter's lie a line of
-/// channels apart where channels are innermost; those of its neighbours lie between them, or are
-/// those of the next lines of depthwise ones: reading them brings little more traffic.
-int NeighboursOf(Primitive primitive, const Problem& problem) {
-  constexpr int kWithinSector = 8;
+/// Returns how many neighbouring elements one block checks. Where channels are innermost, the
+/// numbers that an element of a filter's gradient is summed from lie a line of channels apart, and
+/// the memory brings those of its neighbours along: checking them costs little more traffic.
+unsigned NeighboursOf(Primitive primitive, const Problem& problem) {
+  constexpr unsigned kWithinSector = 8;
   const Strides& strides = problem.x_strides;
   const bool channels_innermost = strides[1] < strides[strides.size() - 1];
   return primitive == Primitive::kBackwardFilter && channels_innermost ? kWithinSector : 1;

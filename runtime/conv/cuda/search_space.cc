@@ -171,7 +171,7 @@ std::vector<TriedTask> ConvSearchSpace::TriedTasks() const {
   return {{&task_, {kX, kW, kY}}};
 }
 
-Result<double> ConvSearchSpace::Compare(TrialData data) {
+Result<double> ConvSearchSpace::Compare(const internal::Plan& /*plan*/, TrialData data) {
   std::array<void*, kOperands> operands{};
   std::ranges::copy(trial().operands(), operands.begin());
   return CheckResult(

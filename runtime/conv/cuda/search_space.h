@@ -92,7 +92,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   [[nodiscard]] std::vector<cuda::TrialOperand> TrialOperands() const override;
   [[nodiscard]] std::vector<cuda::UniformRange> ValuesOf(TrialData data) const override;
   [[nodiscard]] std::vector<TriedTask> TriedTasks() const override;
-  Result<double> Compare(TrialData data) override;
+  Result<double> Compare(const internal::Plan& plan, TrialData data) override;
   /// There are more elements than engines count.
   [[nodiscard]] bool MustBeCut() const { return parts_to_count_ > 1; }
   /// Batches before those of a part.

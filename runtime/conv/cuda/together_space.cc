@@ -18,7 +18,6 @@
 #include "core/rounding.h"
 #include "core/tensor_memory.h"
 #include "cuda/buffer.h"
-#include "cuda/driver.h"
 #include "cuda/exactness.h"
 #include "cuda/tensor_ops.h"
 #include "cuda/trial.h"
@@ -149,11 +148,6 @@ class TogetherSpace final : public ConvTrialSpace {
     return InvalidArgument("'" + id + "' does not fit the problem");
   }
 
-  Result<double> Check(Plan& plan) override {
-    checked_ = &dynamic_cast<const CallPlan&>(plan);
-    return ConvTrialSpace::Check(plan);
-  }
-
  private:
   static Arrangement ArrangementOf(Order order) {
     return order == Order::kInTurn ? Arrangement::kInTurn : Arrangement::kSideBySide;
@@ -267,11 +261,12 @@ class TogetherSpace final : public ConvTrialSpace {
     return tried;
   }
 
-  Result<double> Compare(TrialData data) override {
+  Result<double> Compare(const Plan& plan, TrialData data) override {
+    const auto& call_plan = dynamic_cast<const CallPlan&>(plan);
     double error = 0;
     for (int part = 0; part < 2; ++part) {
       const Result<double> found =
-          IsAsAlone(part) ? alone_.at(part).decision.error : CompareAnew(part, data);
+          IsAsAlone(part, call_plan) ? alone_.at(part).decision.error : CompareAnew(part, data);
       if (!found.ok()) {
         return found;
       }
@@ -285,11 +280,11 @@ class TogetherSpace final : public ConvTrialSpace {
   /// the plan, computes of the same operands. These were compared when it was chosen, and computing
   /// them again takes less time than that, unless it is slow. What once computes other numbers adds
   /// up in another order each time: it is not tried again.
-  bool IsAsAlone(int part) {
+  bool IsAsAlone(int part, const CallPlan& plan) {
     constexpr double kSlow = 4;
     const double milliseconds = alone_.at(part).decision.milliseconds;
     const bool is_quick = milliseconds > 0 && milliseconds < kSlow;
-    if (!is_quick || !repeats_.at(part) || !checked_->HasChoiceAlone(part)) {
+    if (!is_quick || !repeats_.at(part) || !plan.HasChoiceAlone(part)) {
       return false;
     }
     repeats_.at(part) = ComputesTheSame(part);
@@ -314,7 +309,8 @@ class TogetherSpace final : public ConvTrialSpace {
     return difference.ok() && difference->not_finite == 0 && difference->largest_error == 0;
   }
 
-  /// Who rounds twice or is less exact was not chosen alone either, unless there is no other.
+  /// Compares a result with the definition. That results are rounded once is not asked again: what
+  /// rounds twice was chosen alone only where there was nothing else.
   Result<double> CompareAnew(int part, TrialData data) {
     const ReadyTask& ready = call_.tasks[part];
     const Primitive primitive = ready.task.primitive;
@@ -331,7 +327,7 @@ class TogetherSpace final : public ConvTrialSpace {
     void* workspace = nullptr;
   };
 
-  /// It begins with what the trial's output is added to.
+  /// Makes room for an output, which holds what the trial's output is added to.
   Result<Expected> MakeExpected(int output, std::size_t workspace) {
     Expected expected;
     expected.tensor = trial().Ref(output);
@@ -344,17 +340,8 @@ class TogetherSpace final : public ConvTrialSpace {
     expected.memory = std::move(*memory);
     expected.tensor.data = expected.memory.data();
     expected.workspace = static_cast<std::byte*>(expected.memory.data()) + AlignedWorkspace(bytes);
-    if (const void* before = trial().Before(output)) {
-      const Status status = cuda::ToStatus(
-          cuda::Driver().cuMemcpyAsync(
-              reinterpret_cast<CUdeviceptr>(expected.tensor.data),
-              reinterpret_cast<CUdeviceptr>(before), bytes, trial().stream()),
-          "copying what an output is added to");
-      if (!status.ok()) {
-        return status;
-      }
-    }
-    return expected;
+    Status status = trial().CopyBefore(output, expected.tensor.data);
+    return status.ok() ? Result<Expected>(std::move(expected)) : status;
   }
 
   Result<cuda::Difference> CompareWith(const Expected& expected, int output) {
@@ -406,7 +393,6 @@ class TogetherSpace final : public ConvTrialSpace {
 
   const ReadyCall& call_;
   ChoicesAlone alone_;
-  const CallPlan* checked_ = nullptr;
   /// Whether each choice alone has computed the same numbers each time.
   std::array<bool, 2> repeats_ = {true, true};
   Order likely_;

@@ -271,7 +271,8 @@ TEST_P(CudaConvCheckLayouts, FindPlantedErrors) {
   }
 }
 
-/// Of a filter whose channels are innermost, elements beside each other are checked together.
+/// A block checks eight neighbouring elements of a filter's gradient where channels are innermost,
+/// so that a sample has eight times as many.
 TEST_P(CudaConvCheckLayouts, CountWhatIsChecked) {
   Random random("conv check count");
   const ConvLayouts layouts = {.x = GetParam(), .w = GetParam(), .y = GetParam()};

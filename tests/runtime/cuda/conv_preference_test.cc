@@ -194,7 +194,8 @@ TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
   EXPECT_FALSE(is_slow(smaller, DataType::kMLFloat16));
 }
 
-/// It adds up the terms of an element one after another, of a filter's those of the whole batch.
+/// A thread of it adds up all terms of an element, which for a filter's gradient are those of the
+/// whole batch.
 TEST(Preference, TheDirectKernelIsSlowForManyTerms) {
   Layer layer = {"1x1", 128, 80, 80, 1, {32, 32}, 1, 1};
   const auto is_slow = [](const Layer& of, Primitive primitive) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -89,8 +90,8 @@ class CudaConvTogetherSpace : public cuda::GpuTest {
     context_.emplace(cuda::OnGpu(SearchMode::kHeuristic));
   }
 
-  /// The error of direct kernels together, of which each was chosen alone, unless `alone` names
-  /// others.
+  /// Returns the error that the check finds of two direct kernels together. `alone` says what was
+  /// chosen for each gradient alone.
   Result<double> Check(const Alone& alone, const std::string& order = "in turn: ") {
     const cuda::FamilyOnCuda family;
     const cuda::TaskCall op = {*context_, device(), family, task_};
@@ -157,7 +158,7 @@ TEST_F(CudaConvTogetherSpace, OtherKernelsThanAloneAreCompared) {
   ExpectComparedAnew({.kernel = "own/planes"});
 }
 
-/// To run it again would take longer than to compare, or nobody knows how long.
+/// Running a slow choice again takes longer than comparing, and 0 means that nobody timed it.
 TEST_F(CudaConvTogetherSpace, WhatIsSlowAloneIsCompared) {
   ExpectComparedAnew({.milliseconds = 5});
   ExpectComparedAnew({.milliseconds = 0});

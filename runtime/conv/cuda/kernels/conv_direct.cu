@@ -67,7 +67,7 @@ __device__ Position PositionOf(const Arguments& arguments, std::int64_t index) {
   return position;
 }
 
-/// The index that has this position.
+/// Returns the index of a position: PositionOf in reverse.
 __device__ std::int64_t IndexOf(const Arguments& arguments, const Position& position) {
   const int innermost = arguments.channels_innermost ? 1 : kRank - 1;
   std::int64_t index = 0;
@@ -285,18 +285,16 @@ SamplePosition(const Arguments& arguments, const Sample& sample, std::int64_t nu
   const std::int64_t place = number / sample.neighbours;
   const std::int64_t neighbour = number - place * sample.neighbours;
   const std::int64_t of_borders = sample.border * 2 * kRank;
-  if (place >= of_borders) {
-    const std::int64_t index = StratumIndex(arguments, place - of_borders, sample.strata);
-    return PositionOf(arguments, (index + neighbour) % arguments.count);
-  }
-  const Position position = BorderPosition(arguments, place, place / sample.border);
-  return neighbour == 0
-             ? position
-             : PositionOf(arguments, (IndexOf(arguments, position) + neighbour) % arguments.count);
+  const std::int64_t index =
+      place < of_borders
+          ? IndexOf(arguments, BorderPosition(arguments, place, place / sample.border))
+          : StratumIndex(arguments, place - of_borders, sample.strata);
+  return PositionOf(arguments, (index + neighbour) % arguments.count);
 }
 
-/// Makes the longer loop the innermost, whose terms need no division. Where the last one runs
-/// along lines of images it stays: neighbouring threads then read neighbouring elements.
+/// Makes the longer of the first and the last loop the innermost, since its terms are found without
+/// a division. A last loop along lines of images stays the innermost, since neighbouring threads
+/// then read neighbouring elements.
 __device__ void PutLongInnermost(const Arguments& arguments, Terms* terms) {
   constexpr std::int64_t kFew = 4;
   const std::int64_t last = terms->loops[3].count;
@@ -308,8 +306,8 @@ __device__ void PutLongInnermost(const Arguments& arguments, Terms* terms) {
   }
 }
 
-/// How many of the threads take terms of the same run of the innermost loop, as a power of two,
-/// with some terms for each.
+/// Returns the logarithm to base 2 of how many threads share a run of the innermost loop: as many
+/// as get eight of its terms each, but one at least.
 __device__ unsigned PowerOfThreads(std::int64_t terms, unsigned threads) {
   constexpr std::int64_t kTerms = 8;
   unsigned power = 0;
@@ -319,12 +317,12 @@ __device__ unsigned PowerOfThreads(std::int64_t terms, unsigned threads) {
   return power;
 }
 
-/// A run of the innermost loop: where the loops around it are.
+/// Run names a run of the innermost loop by where the loops around it are.
 struct Run {
   std::int64_t at[3];
 };
 
-/// Past the last run the outermost is past its end.
+/// Returns the run with a number. Beyond the last run at[0] is not less than its loop's count.
 __device__ Run RunOf(const Terms& terms, std::int64_t number) {
   Run run;
   for (int i = 2; i > 0; --i) {
@@ -335,7 +333,7 @@ __device__ Run RunOf(const Terms& terms, std::int64_t number) {
   return run;
 }
 
-/// Goes on by so many runs without a division.
+/// Adds `by` to a run's number, with carries instead of divisions.
 __device__ void Advance(const Terms& terms, const Run& by, Run* run) {
   std::int64_t carry = 0;
   for (int i = 2; i > 0; --i) {
@@ -346,8 +344,10 @@ __device__ void Advance(const Terms& terms, const Run& by, Run* run) {
   run->at[0] += by.at[0] + carry;
 }
 
-/// So many terms of a run, which lie such steps apart. Several are read before they are added up,
-/// so that all wait for the memory at once; what lies past the last is read from the first's place.
+/// Returns the sum of the products a[i * a_step] * b[i * b_step] for i below `terms`. A thread
+/// reads a batch of terms before it adds them up, since it would otherwise wait for the memory at
+/// each of them. Where the last batch is not full, it reads that batch's first term again instead
+/// and adds nothing.
 template <typename T>
 __device__ double
 SumRun(std::int64_t terms, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step) {
@@ -373,7 +373,7 @@ SumRun(std::int64_t terms, const T* a, std::int64_t a_step, const T* b, std::int
   return sum;
 }
 
-/// The share of the terms of one of so many threads.
+/// Returns the sum of those terms that are the share of one of `threads` threads.
 template <typename T>
 __device__ double
 SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, const T* b) {
@@ -402,7 +402,8 @@ SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, cons
   return sum;
 }
 
-/// The sums over the threads of a block that are so far from each other, to its first ones.
+/// Adds up the shares of those threads of a block whose numbers differ by a multiple of `apart`.
+/// Each of the first `apart` threads gets its sum.
 __device__ double SumBlock(double share, unsigned apart) {
   __shared__ double shares[kMaxCheckThreads];
   shares[threadIdx.x] = share;
@@ -452,7 +453,7 @@ __device__ void Record(double stored, double expected, Difference* difference) {
   cuda::MergeAtomically(found, difference);
 }
 
-/// One block for each `neighbours` elements, whose terms neighbouring threads add up.
+/// Each block checks `neighbours` elements. Thread t adds up terms of element t % neighbours.
 template <typename T>
 __device__ void Check(
     const Arguments& arguments,
