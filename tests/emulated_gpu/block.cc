@@ -75,6 +75,16 @@ struct Barrier {
   unsigned arrived = 0;
 };
 
+/// A barrier in shared memory.
+struct CountingBarrier {
+  Gate gate;  // its generation counts the phases
+  int arrivals = 0;
+  int missing = 0;
+  int bytes = 0;  // that are still to be copied
+  int waiting = 0;
+  std::vector<Copy> copies;
+};
+
 struct Warp {
   Gate gate;
   unsigned alive = 0;
@@ -227,6 +237,11 @@ class Block {
       }
     }
     static_shared->End();
+    for (const auto& [address, barrier] : counting_) {
+      if (is_done() && !barrier.copies.empty()) {
+        Fail("%s: a block ends before copies to its shared memory have", launch_->name);
+      }
+    }
   }
 
   [[nodiscard]] bool is_done() const { return alive_ == 0; }
@@ -332,6 +347,54 @@ class Block {
     }
   }
 
+  void InitBarrier(unsigned barrier, int arrivals) {
+    At(barrier, kBarrierBytes);
+    CountingBarrier& counting = counting_[barrier];
+    counting.arrivals = arrivals;
+    counting.missing = arrivals;
+  }
+
+  void Arrive(unsigned address, int bytes) {
+    CountingBarrier& barrier = CountingAt(address);
+    if (barrier.missing == 0) {
+      Fail("%s: more arrive at a barrier than it waits for", launch_->name);
+    }
+    --barrier.missing;
+    barrier.bytes += bytes;
+    EndPhaseIfOver(&barrier);
+  }
+
+  /// Copies are done when somebody waits for them, at once, or either.
+  void WaitForPhase(unsigned address, int parity) {
+    CountingBarrier& barrier = CountingAt(address);
+    while (static_cast<int>(barrier.gate.generation % 2) == parity) {
+      if (barrier.copies.empty()) {
+        ++barrier.waiting;
+        WaitAt(barrier.gate);
+        --barrier.waiting;
+      }
+      FinishCopies(&barrier);
+    }
+  }
+
+  void BeginBulkCopy(unsigned to, const void* from, int bytes, unsigned address) {
+    constexpr int kUnit = 16;
+    CountingBarrier& barrier = CountingAt(address);
+    if (bytes <= 0 || bytes % kUnit != 0 || reinterpret_cast<std::uintptr_t>(from) % kUnit != 0) {
+      Fail(
+          "%s: a bulk copy of %d bytes from %p; expected multiples of 16", launch_->name, bytes,
+          from);
+    }
+    if (to + static_cast<unsigned>(bytes) > SharedBytes()) {
+      FailAtShared(to, static_cast<std::size_t>(bytes));
+    }
+    barrier.copies.push_back({At(to, kUnit), from, bytes, bytes, 0});
+    if (barrier.waiting > 0 || order_ == Order::kBackward ||
+        (order_ == Order::kShuffled && Random()() % 2 == 0)) {
+      FinishCopies(&barrier);
+    }
+  }
+
   void EndOfCopies() { ++current_->group; }
 
   void WaitForCopies(int pending) {
@@ -344,6 +407,32 @@ class Block {
 
  private:
   static constexpr std::size_t kSharedBytes = std::size_t{256} << 10U;
+  static constexpr std::size_t kBarrierBytes = 8;
+
+  CountingBarrier& CountingAt(unsigned address) {
+    const auto found = counting_.find(address);
+    if (found == counting_.end()) {
+      Fail("%s: there is no barrier at %u of shared memory", launch_->name, address);
+    }
+    return found->second;
+  }
+
+  void FinishCopies(CountingBarrier* barrier) const {
+    for (const Copy& copy : barrier->copies) {
+      Finish(copy);
+      barrier->bytes -= copy.bytes;
+    }
+    barrier->copies.clear();
+    EndPhaseIfOver(barrier);
+  }
+
+  /// Bytes may be copied before it is said that they would be.
+  static void EndPhaseIfOver(CountingBarrier* barrier) {
+    if (barrier->missing == 0 && barrier->bytes == 0) {
+      barrier->missing = barrier->arrivals;
+      ++barrier->gate.generation;
+    }
+  }
 
   static void Body();
 
@@ -357,6 +446,7 @@ class Block {
     for (Barrier& barrier : barriers_) {
       barrier.arrived = 0;
     }
+    counting_.clear();
     for (unsigned i = 0; i < alive_; ++i) {
       Fiber& fiber = *fibers_[i];
       fiber.index = {i % size.x, i / size.x % size.y, i / size.x / size.y};
@@ -464,6 +554,7 @@ class Block {
   Fiber* current_ = nullptr;
   Gate gate_;
   std::array<Barrier, 16> barriers_;
+  std::map<unsigned, CountingBarrier> counting_;  // by their addresses
   unsigned alive_ = 0;
   unsigned arrived_ = 0;
   /// Of the grid: opened by who has seen all blocks come to it.
@@ -637,6 +728,22 @@ void EndOfCopies() {
 
 void WaitForCopies(int pending) {
   the_block->WaitForCopies(pending);
+}
+
+void InitBarrier(unsigned barrier, int arrivals) {
+  the_block->InitBarrier(barrier, arrivals);
+}
+
+void Arrive(unsigned barrier, int bytes) {
+  the_block->Arrive(barrier, bytes);
+}
+
+void WaitForPhase(unsigned barrier, int parity) {
+  the_block->WaitForPhase(barrier, parity);
+}
+
+void BeginBulkCopy(unsigned to, const void* from, int bytes, unsigned barrier) {
+  the_block->BeginBulkCopy(to, from, bytes, barrier);
 }
 
 }  // namespace emulated_gpu

@@ -121,6 +121,15 @@ void BeginCopy(unsigned to, const void* from, int bytes, int read);
 void EndOfCopies();
 void WaitForCopies(int pending);
 
+/// A barrier in shared memory, whose phases end once so many threads have arrived and what they
+/// said would be copied has been.
+void InitBarrier(unsigned barrier, int arrivals);
+void Arrive(unsigned barrier, int bytes);
+/// Waits until the phase of that parity has ended.
+void WaitForPhase(unsigned barrier, int parity);
+/// Copies so many bytes to shared memory, which the barrier counts.
+void BeginBulkCopy(unsigned to, const void* from, int bytes, unsigned barrier);
+
 }  // namespace emulated_gpu
 
 #endif  // GRADSMITH_TESTS_EMULATED_GPU_BLOCK_H_

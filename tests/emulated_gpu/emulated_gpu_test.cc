@@ -143,6 +143,39 @@ TEST(EmulatedGpu, CopiesBeyondSharedMemoryAndMisalignedOnesEndTheProcess) {
   EXPECT_DEATH(copy(8, 65 * 16), "not aligned to 16 bytes");
 }
 
+/// Whether what was copied in bulk is there, in every order.
+bool IsCopiedInBulk(bool waits) {
+  alignas(16) std::array<std::uint64_t, 4 * kThreads> from{};
+  std::iota(from.begin(), from.end(), 100);
+  bool is = true;
+  for (const Order order : kOrders) {
+    alignas(16) std::array<std::uint64_t, 4 * kThreads> to{};
+    RunKernel(
+        "test_bulk_copy", order, {.shared_bytes = (kThreads + 1) * 16},
+        static_cast<const uint4*>(static_cast<const void*>(from.data())),
+        static_cast<uint4*>(static_cast<void*>(to.data())), waits);
+    is = is && from == to;
+  }
+  return is;
+}
+
+TEST(EmulatedGpu, BulkCopiesAreThereOnceTheirPhaseHasEnded) {
+  EXPECT_TRUE(IsCopiedInBulk(true));
+  EXPECT_FALSE(IsCopiedInBulk(false));
+}
+
+TEST(EmulatedGpu, APhaseThatDoesNotEndAndCopiesThatAreLeftEndTheProcess) {
+  alignas(16) std::array<char, 16> from{};
+  EXPECT_DEATH(
+      RunKernel("test_missing_arrival", Order::kForward, {.shared_bytes = 16}),
+      "wait for each other");
+  EXPECT_DEATH(
+      RunKernel(
+          "test_bulk_copy_left", Order::kForward, {.shared_bytes = 65 * 16},
+          static_cast<const uint4*>(static_cast<const void*>(from.data()))),
+      "a block ends before copies to its shared memory have");
+}
+
 TEST(EmulatedGpu, AMisalignedLoadEndsTheProcess) {
   alignas(16) std::array<char, 64> from{};
   std::vector<int> to(kThreads);

@@ -226,3 +226,56 @@ extern "C" __global__ void test_two_instructions() {
     AddProductOfTf32(a, b, sums);
   }
 }
+
+/// Copies 16 bytes a thread through shared memory, twice, by a barrier in it; the first thread of
+/// the second warp copies for all. They are read after the wait for their phase or before it.
+extern "C" __global__ void test_bulk_copy(const uint4* from, uint4* to, bool waits) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  constexpr int kBytes = 64 * 16;
+  const unsigned copied = SharedAddress(shared + 64);
+  if (threadIdx.x == 0) {
+    InitBarrier(copied, 1);
+    ShowBarriers();
+  }
+  __syncthreads();
+  for (int i = 0; i < 2; ++i) {
+    if (threadIdx.x == 32) {
+      ArriveBeforeCopies(copied, kBytes);
+      BeginBulkCopy(SharedAddress(shared), from + i * 64, kBytes, copied);
+    }
+    if (waits) {
+      WaitForPhase(copied, i);
+    }
+    to[i * 64 + threadIdx.x] = shared[threadIdx.x];
+    WaitForPhase(copied, i);
+    __syncthreads();
+  }
+}
+
+/// Waits for a barrier at which one thread too few arrives.
+extern "C" __global__ void test_missing_arrival() {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  const unsigned barrier = SharedAddress(shared);
+  if (threadIdx.x == 0) {
+    InitBarrier(barrier, 64);
+  }
+  __syncthreads();
+  if (threadIdx.x != 7) {
+    Arrive(barrier);
+  }
+  WaitForPhase(barrier, 0);
+}
+
+/// Ends before what it copies is there.
+extern "C" __global__ void test_bulk_copy_left(const uint4* from) {
+  GRADSMITH_DYNAMIC_SHARED(shared);
+  using namespace gradsmith::cuda;
+  const unsigned barrier = SharedAddress(shared + 64);
+  if (threadIdx.x == 0) {
+    InitBarrier(barrier, 1);
+    ArriveBeforeCopies(barrier, 16);
+    BeginBulkCopy(SharedAddress(shared), from, 16, barrier);
+  }
+}

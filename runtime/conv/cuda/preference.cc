@@ -233,6 +233,11 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan) {
   return plan.share >= kLeastShare;
 }
 
+bool WideLayersPay(const Task& task, const WideLayers& plan) {
+  constexpr double kLeastShare = 0.65;
+  return IsLongRunning(task) && plan.share >= kLeastShare;
+}
+
 bool FirstLayersPay(const Task& task) {
   const std::int64_t columns = task.problem.axes[1].y;
   const std::int64_t room =

@@ -4,6 +4,7 @@
 #include "conv/cuda/few_channels.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
+#include "conv/cuda/wide_layers.h"
 #include "conv/task.h"
 #include "core/candidate_name.h"
 
@@ -74,6 +75,10 @@ bool WarpgroupsPay(const Task& task, const Warpgroups& plan);
 /// Whether it is likely to be quicker than own/tensor-cores: not where most of that room is empty,
 /// as for images.
 bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
+
+/// Whether own/wide-layers is likely to be quicker for a task than all others: not where much of
+/// its room for channels, taps and pixels is empty.
+bool WideLayersPay(const Task& task, const WideLayers& plan);
 
 /// Whether own/first-layers is likely to be quicker for a filter's gradient that it takes than all
 /// else: where dY is large, and its rows fill four fifths of their tiles.

@@ -16,6 +16,7 @@
 #include "conv/cuda/form.h"
 #include "conv/cuda/planes.h"
 #include "conv/cuda/warpgroups.h"
+#include "conv/cuda/wide_layers.h"
 #include "conv/cuda/window.h"
 #include "conv/task.h"
 #include "conv/trial_data.h"
@@ -131,6 +132,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   /// Those kernels take channels as they are: none for a form that has more.
   [[nodiscard]] std::optional<FewChannels> FewChannelsOf(const OperandForm& form) const;
   [[nodiscard]] std::optional<Warpgroups> WarpgroupsOf(const OperandForm& form) const;
+  [[nodiscard]] std::optional<WideLayers> WideLayersOf(const OperandForm& form) const;
   [[nodiscard]] std::optional<Planes> PlanesOf(const OperandForm& form) const;
   [[nodiscard]] std::optional<FirstLayers> FirstLayersOf(const OperandForm& form) const;
   /// Null where windows do not fit.

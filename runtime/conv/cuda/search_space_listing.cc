@@ -19,6 +19,7 @@
 #include "conv/cuda/search_space.h"
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
+#include "conv/cuda/wide_layers.h"
 #include "cuda/bad_engines.h"
 
 namespace gradsmith::conv {
@@ -208,6 +209,10 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (few && FewChannelsPay(task_, *few)) {
     candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
+  const std::optional<WideLayers> wide = WideLayersOf(*as_it_is);
+  if (wide && WideLayersPay(task_, *wide)) {
+    candidates.push_back(OwnCandidate(kWideLayers, wide->workspace(), /*in_tf32=*/true));
+  }
   const std::optional<Warpgroups> warpgroups = WarpgroupsOf(*as_it_is);
   if (warpgroups && WarpgroupsPay(task_, *warpgroups)) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
@@ -359,6 +364,11 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
       few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
     candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
+  const std::optional<WideLayers> wide = WideLayersOf(form);
+  const bool wide_pays = wide && WideLayersPay(task_, *wide);
+  if (wide_pays && !form.name.empty()) {
+    candidates.push_back(OwnCandidate(kWideLayers, wide->workspace(), /*in_tf32=*/true));
+  }
   std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
   if (warpgroups && form.name.empty() && WarpgroupsPay(task_, *warpgroups)) {
     warpgroups.reset();  // it is listed before all others
@@ -377,6 +387,9 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
   if (warpgroups && !comes_first) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
+  if (wide && !wide_pays) {
+    candidates.push_back(OwnCandidate(kWideLayers, wide->workspace(), /*in_tf32=*/true));
+  }
   return candidates;
 }
 
@@ -390,6 +403,11 @@ std::optional<FewChannels> ConvSearchSpace::FewChannelsOf(const OperandForm& for
 
 std::optional<Warpgroups> ConvSearchSpace::WarpgroupsOf(const OperandForm& form) const {
   return policy().allow_tf32 ? PlanWarpgroups(device().compute_capability(), form.inner)
+                             : std::nullopt;
+}
+
+std::optional<WideLayers> ConvSearchSpace::WideLayersOf(const OperandForm& form) const {
+  return policy().allow_tf32 ? PlanWideLayers(device().compute_capability(), form.inner)
                              : std::nullopt;
 }
 

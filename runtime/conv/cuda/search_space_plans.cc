@@ -17,6 +17,7 @@
 #include "conv/cuda/search_space.h"
 #include "conv/cuda/tensor_cores.h"
 #include "conv/cuda/warpgroups.h"
+#include "conv/cuda/wide_layers.h"
 #include "cuda/bad_engines.h"
 
 namespace gradsmith::conv {
@@ -117,6 +118,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
   if (name == kWarpgroups) {
     const std::optional<Warpgroups> warpgroups = WarpgroupsOf(form);
     return warpgroups ? MakeWarpgroupsPlan(device().ordinal(), form.inner, *warpgroups) : unfit;
+  }
+  if (name == kWideLayers) {
+    const std::optional<WideLayers> wide = WideLayersOf(form);
+    return wide ? MakeWideLayersPlan(device().ordinal(), form.inner, *wide) : unfit;
   }
   if (name == kFirstLayers) {
     const std::optional<FirstLayers> first_layers = FirstLayersOf(form);

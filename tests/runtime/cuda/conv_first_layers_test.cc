@@ -16,7 +16,6 @@
 #include "conv/cuda/first_layers.h"
 #include "conv/cuda/one_pass.h"
 #include "conv/cuda/sharing_plan.h"
-#include "core/decision_cache.h"
 #include "gradsmith/cache.h"
 #include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/primitive_call.h"
@@ -491,20 +490,6 @@ TEST_F(CudaConvFirstLayersFilter, LeavesPartialSumsOfDy) {
   }
 }
 
-/// Remembers own/first-layers for every filter's gradient that something is remembered for.
-void ChooseFirstLayers() {
-  using internal::DecisionCache, internal::StoredDecision;
-  std::vector<StoredDecision> filters;
-  for (StoredDecision stored : DecisionCache::Named(std::nullopt).Entries()) {
-    if (stored.problem.starts_with("backward-filter")) {
-      stored.decision.id = conv::kFirstLayers;
-      filters.push_back(stored);
-    }
-  }
-  ASSERT_FALSE(filters.empty()) << RecentChoices(8);
-  DecisionCache::Named(std::nullopt).Add(filters);
-}
-
 /// The bias gradient comes from the sums that the filter's gradient leaves: what training asks of a
 /// network's first layer, and the same of channels in tiles.
 TEST_F(CudaConvFirstLayersFilter, SumsChannelsInPassing) {
@@ -517,7 +502,7 @@ TEST_F(CudaConvFirstLayersFilter, SumsChannelsInPassing) {
         random);
     call.outputs[0] = nullptr;
     ASSERT_TRUE(call.Run(context).ok());
-    ASSERT_NO_FATAL_FAILURE(ChooseFirstLayers());
+    ASSERT_NO_FATAL_FAILURE(ChooseForFilters(conv::kFirstLayers));
     ASSERT_NO_FATAL_FAILURE(RunByChoice(call, context, conv::kFirstLayers, 2));
   }
   for (const DataType type : kTypes) {

@@ -11,6 +11,7 @@
 #include "conv/cuda/planes.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/warpgroups.h"
+#include "conv/cuda/wide_layers.h"
 
 /// What comes first where nothing is timed, for layers of the benchmarks whose quickest candidates
 /// were measured on an H200 (docs/lab/first-choices.md). Needs no GPU.
@@ -418,6 +419,26 @@ TEST(Preference, FirstLayersPayWhereDyIsLargeAndFillsTiles) {
   EXPECT_FALSE(pay(128, 64, 16));
   EXPECT_FALSE(pay(128, 64, 40)) << "two tiles, of which the second has four columns";
   EXPECT_TRUE(pay(128, 64, 52));
+}
+
+/// Where its tiles are full, and seven eighths of their rows; not of few channels, by which they
+/// are empty, nor of small layers.
+TEST(Preference, WideLayersPayWhereTheyFillTheirRoom) {
+  const auto pay = [](const Layer& layer) {
+    const Task task = TaskOf(layer, Primitive::kBackwardFilter, DataType::kFloat, Layout::kLast);
+    const std::optional<WideLayers> plan = PlanWideLayers(90, task);
+    EXPECT_TRUE(plan) << layer.name;
+    return WideLayersPay(task, *plan);
+  };
+  EXPECT_TRUE(pay(kThree14));
+  EXPECT_TRUE(pay(kThree7));
+  EXPECT_FALSE(pay(kThree56));
+  Layer one_tap = kThree14;
+  one_tap.taps = 1;
+  EXPECT_FALSE(pay(one_tap));
+  Layer small = kThree14;
+  small.batch = 1;
+  EXPECT_FALSE(pay(small));
 }
 
 /// Of 0.77 and 0.84 of its places where it is quicker; of 0.51 and 0.43 it is not.

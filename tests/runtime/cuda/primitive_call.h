@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/decision_cache.h"
 #include "gradsmith/conv_algorithms.h"
 #include "runtime/cuda/op_problems.h"
 #include "support/elements.h"
@@ -224,6 +226,20 @@ inline void RunAddingIntegers(
   Result<ConvAlgorithms> algorithms = call.Prepare(context, /*accumulate=*/true);
   ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
   ASSERT_NO_FATAL_FAILURE(RunAndCompareAdding(*algorithms, call, context, name, sums, random));
+}
+
+/// Remembers the algorithm for every filter's gradient that something is remembered for.
+inline void ChooseForFilters(const std::string& name) {
+  using internal::DecisionCache, internal::StoredDecision;
+  std::vector<StoredDecision> filters;
+  for (StoredDecision stored : DecisionCache::Named(std::nullopt).Entries()) {
+    if (stored.problem.starts_with("backward-filter")) {
+      stored.decision.id = name;
+      filters.push_back(stored);
+    }
+  }
+  ASSERT_FALSE(filters.empty()) << RecentChoices(8);
+  DecisionCache::Named(std::nullopt).Add(filters);
 }
 
 /// Runs the call, as often as calls are repeated, and compares its results with the op's on the

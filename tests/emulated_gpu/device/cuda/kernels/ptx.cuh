@@ -238,6 +238,28 @@ inline void AddProductOfDouble(const double (&a)[4], const double (&b)[2], doubl
   emulated::AddProduct<emulated_gpu::Double>(a, b, sums);
 }
 
+inline void InitBarrier(unsigned barrier, int arrivals) {
+  emulated_gpu::InitBarrier(barrier, arrivals);
+}
+
+inline void ShowBarriers() {}
+
+inline void Arrive(unsigned barrier) {
+  emulated_gpu::Arrive(barrier, 0);
+}
+
+inline void ArriveBeforeCopies(unsigned barrier, int bytes) {
+  emulated_gpu::Arrive(barrier, bytes);
+}
+
+inline void WaitForPhase(unsigned barrier, int parity) {
+  emulated_gpu::WaitForPhase(barrier, parity);
+}
+
+inline void BeginBulkCopy(unsigned to, const void* from, int bytes, unsigned barrier) {
+  emulated_gpu::BeginBulkCopy(to, from, bytes, barrier);
+}
+
 template <int kRegisters>
 void TakeRegisters() {}
 
