@@ -1,6 +1,7 @@
 #include "conv/cuda/wide_layers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -26,6 +27,24 @@ constexpr int kOnly = 90;
 /// The blocks of a multiprocessor that turn dY.
 constexpr std::int64_t kTurnBlocks = 8;
 
+/// The axis down and that to the right: lines are a row of an image each.
+std::array<Axis, 2> AxesOf(const Problem& problem) {
+  return problem.spatial_rank == 1 ? std::array{Axis{.x = 1, .w = 1, .y = 1}, problem.axes[0]}
+                                   : std::array{problem.axes[0], problem.axes[1]};
+}
+
+/// The strides of images, rows and columns.
+struct Pitches {
+  std::int64_t image;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+Pitches PitchesOf(const Problem& problem, const Strides& strides) {
+  const bool has_rows = problem.spatial_rank == 2;
+  return {strides[0], has_rows ? strides[2] : 0, strides[has_rows ? 3 : 2]};
+}
+
 bool TakesAxis(const Axis& axis) {
   constexpr std::int64_t kMost = 1 << 14;
   return axis.stride == 1 && axis.w * axis.dilation <= kMost && std::abs(axis.pad_begin) <= kMost &&
@@ -36,18 +55,24 @@ bool TakesAxis(const Axis& axis) {
 /// bits.
 bool HasSmallOffsets(const Problem& problem) {
   constexpr std::int64_t kMostBeyond = 1 << 15;
-  const std::int64_t rows = problem.axes[0].x + kMostBeyond;
-  const std::int64_t columns = problem.axes[1].x + kMostBeyond;
-  const auto fits = [&](const Strides& strides) {
-    return (rows * strides[2]) + (columns * strides[3]) <= std::numeric_limits<std::int32_t>::max();
+  const auto [down, right] = AxesOf(problem);
+  const std::int64_t rows = down.x + kMostBeyond;
+  const std::int64_t columns = right.x + kMostBeyond;
+  const auto fits = [&](const Pitches& pitches) {
+    return (rows * pitches.row) + (columns * pitches.column) <=
+           std::numeric_limits<std::int32_t>::max();
   };
-  return fits(problem.x_strides) && fits(problem.y_strides);
+  return fits(PitchesOf(problem, problem.x_strides)) && fits(PitchesOf(problem, problem.y_strides));
 }
 
 bool TakesProblem(const Problem& problem) {
-  return problem.type == DataType::kFloat && problem.group == 1 && problem.spatial_rank == 2 &&
-         !IsEmpty(problem) && TakesAxis(problem.axes[0]) && TakesAxis(problem.axes[1]) &&
-         problem.axes[1].dilation == 1 && problem.x_channels % wide_layers::kVector == 0 &&
+  if (problem.type != DataType::kFloat || problem.group != 1 || problem.spatial_rank > 2 ||
+      IsEmpty(problem)) {
+    return false;
+  }
+  const std::array<Axis, 2> axes = AxesOf(problem);
+  return std::ranges::all_of(axes, TakesAxis) && axes[1].dilation == 1 &&
+         problem.x_channels % wide_layers::kVector == 0 &&
          problem.y_channels % wide_layers::kVector == 0 && HasSmallOffsets(problem);
 }
 
@@ -77,8 +102,9 @@ int RunOf(std::int64_t columns) {
 }
 
 void SetOperands(const Problem& problem, Arguments* arguments) {
-  const Axis& down = problem.axes[0];
-  const Axis& right = problem.axes[1];
+  const auto [down, right] = AxesOf(problem);
+  const Pitches x = PitchesOf(problem, problem.x_strides);
+  const Pitches y = PitchesOf(problem, problem.y_strides);
   arguments->x_channels = static_cast<int>(problem.x_channels);
   arguments->y_channels = static_cast<int>(problem.y_channels);
   arguments->filter_height = static_cast<int>(down.w);
@@ -88,12 +114,12 @@ void SetOperands(const Problem& problem, Arguments* arguments) {
   arguments->pad_left = static_cast<int>(right.pad_begin);
   arguments->x_height = static_cast<int>(down.x);
   arguments->x_width = static_cast<int>(right.x);
-  arguments->x_image = problem.x_strides[0];
-  arguments->x_row = static_cast<int>(problem.x_strides[2]);
-  arguments->x_column = static_cast<int>(problem.x_strides[3]);
-  arguments->y_image = problem.y_strides[0];
-  arguments->y_row = static_cast<int>(problem.y_strides[2]);
-  arguments->y_column = static_cast<int>(problem.y_strides[3]);
+  arguments->x_image = x.image;
+  arguments->x_row = static_cast<int>(x.row);
+  arguments->x_column = static_cast<int>(x.column);
+  arguments->y_image = y.image;
+  arguments->y_row = static_cast<int>(y.row);
+  arguments->y_column = static_cast<int>(y.column);
 }
 
 /// The most blocks that share a tile.
@@ -156,7 +182,8 @@ std::size_t BytesOfTurned(const Arguments& arguments) {
 
 /// The share of products that are not of empty places.
 double ShareOf(const Problem& problem, const WideLayers& plan) {
-  const auto pixels = static_cast<double>(problem.batch * problem.axes[0].y * problem.axes[1].y);
+  const auto [down, right] = AxesOf(problem);
+  const auto pixels = static_cast<double>(problem.batch * down.y * right.y);
   const Arguments& arguments = plan.arguments;
   constexpr double kOfStep = double{wide_layers::kConsumers} * wide_layers::kXChannels *
                              wide_layers::kTaps * wide_layers::kYChannels * kPixels;
@@ -232,8 +259,7 @@ std::optional<WideLayers> PlanWideLayers(int compute_capability, const Task& tas
       !IsChannelsLast(task)) {
     return std::nullopt;
   }
-  const Axis& down = problem.axes[0];
-  const Axis& right = problem.axes[1];
+  const auto [down, right] = AxesOf(problem);
   WideLayers plan;
   plan.run = RunOf(right.y);
   if (plan.run == 0) {

@@ -11,7 +11,7 @@
 #include "core/plan.h"
 #include "gradsmith/status.h"
 
-/// The filter's gradient of wide convolutions of images in TF32 by products of warpgroups
+/// The filter's gradient of wide convolutions of lines and images in TF32 by products of warpgroups
 /// (`wgmma`), on compute capability 9.0: of float, channels last and in fours, one group, by single
 /// steps, of filters three taps wide or close to a multiple of that. Products want the terms of a
 /// column next to each other, which are pixels: a kernel turns dY beforehand, and leaves sums of

@@ -121,7 +121,7 @@ TEST(WideLayers, LeavesTheRestToOthers) {
   EXPECT_FALSE(PlanOf({.group = 2}));
   EXPECT_FALSE(PlanOf({.x_channels = 510}));
   EXPECT_FALSE(PlanOf({.y_channels = 510}));
-  EXPECT_FALSE(PlanOf({.x = {28}}));
+  EXPECT_TRUE(PlanOf({.x = {28}}));
   EXPECT_FALSE(PlanOf({.x = {28, 28, 28}}));
   EXPECT_FALSE(PlanOf({.step = 2}));
   EXPECT_FALSE(PlanOf({.dilation = 2, .pad = 2}));
@@ -180,6 +180,8 @@ std::vector<ConvShape> Shapes() {
       {.name = "3 by 1", .x = {2, 4, 9, 20}, .w = {8, 4, 3, 1}, .pads = {1, 0, 1, 0}},
       {.name = "2 by 4", .x = {2, 4, 9, 20}, .w = {8, 4, 2, 4}, .pads = {0, 2, 1, 1}},
       Layer("a tap", {2, 8, 5, 9}, 12, 1),
+      {.name = "lines", .x = {3, 68, 21}, .w = {12, 68, 9}, .pads = {4, 4}},
+      {.name = "causal lines", .x = {2, 4, 34}, .w = {8, 4, 3}, .pads = {2, 0}},
       With(Layer("dilated down", {2, 28, 12, 16}, 20), {2, 1, 2, 1}, {2, 1}),
       With(Layer("more pads than taps", {1, 4, 5, 6}, 4), {4, 3, 5, 4}, {1, 1}),
       With(Layer("rows and columns cut off", {2, 4, 12, 13}, 4), {0, 0, 0, 0}, {1, 1}),
