@@ -320,6 +320,30 @@ Status LaunchFinish(
       sums.data, task);
 }
 
+/// Whether a thread had better add up the few rows of some of many channels.
+bool HasFewRows(std::int64_t rows, std::int64_t channels) {
+  constexpr std::int64_t kFewRows = 64;
+  constexpr std::int64_t kManyChannels = 1 << 17;
+  return rows <= kFewRows && channels >= kManyChannels;
+}
+
+Status
+LaunchFewRows(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums) {
+  static KernelsOfTypes kernels;
+  constexpr std::int64_t kChannels = std::int64_t{kFinishFewThreads} * kFinishFewChannels;
+  FinishSumsTask task;
+  task.rows = rows;
+  task.channels = sums.dims[0];
+  task.sums_stride = sums.strides[0];
+  task.accumulate = sums.accumulate ? 1 : 0;
+  const LaunchShape shape = {
+      .blocks_x = static_cast<unsigned>(CeilDivide(task.channels, kChannels)),
+      .threads = kFinishFewThreads};
+  return LaunchFound(
+      FindOfType(kImage_sum_channels, &kernels, "sum_finish_few_", sums.type), shape, stream,
+      partial, sums.data, task);
+}
+
 }  // namespace
 
 SumPlan PlanSums(const ConstTensorRef& from, std::size_t workspace_limit) {
@@ -363,6 +387,9 @@ Status SumChannels(
 }
 
 Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, const TensorRef& sums) {
+  if (HasFewRows(rows, sums.dims[0])) {
+    return LaunchFewRows(stream, rows, partial, sums);
+  }
   FinishSumsTask finish;
   finish.rows = rows;
   finish.channels = sums.dims[0];
@@ -370,6 +397,12 @@ Status SumPartials(CUstream stream, std::int64_t rows, const void* partial, cons
 }
 
 Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums& second) {
+  if (HasFewRows(first.rows, first.sums.dims[0])) {
+    // Together all blocks would have as many threads as the few rows of the one take, or the many
+    // of the other.
+    const Status status = SumPartials(stream, first.rows, first.partial, first.sums);
+    return status.ok() ? SumPartials(stream, second.rows, second.partial, second.sums) : status;
+  }
   static KernelsOfTypes kernels;
   std::array<FinishSumsTask, 2> tasks;
   std::array<LaunchShape, 2> shapes;

@@ -95,7 +95,8 @@ struct PartialSums {
   TensorRef sums;
 };
 
-/// SumPartials of two matrices, whose sums have the same type, in one launch.
+/// SumPartials of two matrices, whose sums have the same type: in one launch, unless the first has
+/// few rows of many channels.
 Status SumPartials(CUstream stream, const PartialSums& first, const PartialSums& second);
 
 using internal::UniformRange;

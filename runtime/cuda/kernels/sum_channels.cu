@@ -469,6 +469,44 @@ FinishSums(
   }
 }
 
+/// FinishSums of few rows and many channels, of which each thread has some.
+template <typename T>
+__device__ __forceinline__ void
+FinishFewRows(const Accumulator<T>* partial, T* sums, const FinishSumsTask& task) {
+  using A = Accumulator<T>;
+  constexpr int kChannels = kFinishFewChannels;
+  constexpr int kBatch = 4;
+  const std::int64_t first =
+      static_cast<std::int64_t>(blockIdx.x) * (kFinishFewThreads * kChannels) + threadIdx.x;
+  A sum[kChannels] = {};
+  for (std::int64_t row = 0; row < task.rows; row += kBatch) {
+    A batch[kBatch][kChannels];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+#pragma unroll
+      for (int j = 0; j < kChannels; ++j) {
+        const std::int64_t channel = first + j * kFinishFewThreads;
+        const bool exists = row + i < task.rows && channel < task.channels;
+        batch[i][j] = exists ? partial[(row + i) * task.channels + channel] : A(0);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+#pragma unroll
+      for (int j = 0; j < kChannels; ++j) {
+        sum[j] += batch[i][j];
+      }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kChannels; ++j) {
+    const std::int64_t channel = first + j * kFinishFewThreads;
+    if (channel < task.channels) {
+      StoreSum(sum[j], task.accumulate, sums + channel * task.sums_stride);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradsmith::cuda
 
@@ -489,6 +527,12 @@ FinishSums(
           const gradsmith::cuda::Accumulator<T>* partial, const T* from, T* sums,  \
           const gradsmith::cuda::FinishSumsTask task) {                            \
     gradsmith::cuda::FinishSums<T>(blockIdx.x, partial, from, sums, task);         \
+  }                                                                                \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kFinishFewThreads) \
+      gradsmith_sum_finish_few_##name(                                             \
+          const gradsmith::cuda::Accumulator<T>* partial, T* sums,                 \
+          const gradsmith::cuda::FinishSumsTask task) {                            \
+    gradsmith::cuda::FinishFewRows<T>(partial, sums, task);                        \
   }                                                                                \
   extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kMaxFinishThreads) \
       gradsmith_sum_finish_two_##name(                                             \

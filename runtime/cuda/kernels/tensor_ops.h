@@ -45,6 +45,9 @@ inline constexpr int kSumThreads = 512;
 inline constexpr int kSumRing = 4;
 inline constexpr int kSumRingBytes = 16 * kSumRing;  // of shared memory, for each thread
 inline constexpr int kMaxFinishThreads = 1024;
+/// Of few rows: threads of a block, and channels of each.
+inline constexpr int kFinishFewThreads = 256;
+inline constexpr int kFinishFewChannels = 4;
 
 /// SumsTarget is where the first stage's sums go: a row of partial sums for each slice, or, where
 /// there is one slice and nothing else to add, straight to the result.

@@ -190,8 +190,8 @@ TEST_F(TensorOpsTest, CopiesAndSumsAtOnce) {
   EXPECT_GT(summed, 100);
 }
 
-/// Two matrices of partial sums in one launch, of unlike sizes; whole numbers, so that sums are
-/// exact. One is added to what is there, strided.
+/// Two matrices of partial sums, of unlike sizes, in one launch or two; whole numbers, so that sums
+/// are exact. One is added to what is there, strided.
 TEST_F(TensorOpsTest, AddsUpTwoMatricesOfPartialSums) {
   Random random("two matrices of partial sums");
   struct Size {
@@ -199,8 +199,14 @@ TEST_F(TensorOpsTest, AddsUpTwoMatricesOfPartialSums) {
     std::int64_t channels;
   };
   const std::vector<std::array<Size, 2>> pairs = {
-      {{{1, 1}, {1, 1}}},     {{{3, 700}, {5, 9}}},    {{{132, 4096}, {264, 256}}},
-      {{{2000, 8}, {1, 33}}}, {{{7, 31}, {1500, 64}}}, {{{1, 5000}, {2, 1}}}};
+      {{{1, 1}, {1, 1}}},
+      {{{3, 700}, {5, 9}}},
+      {{{132, 4096}, {264, 256}}},
+      {{{2000, 8}, {1, 33}}},
+      {{{7, 31}, {1500, 64}}},
+      {{{1, 5000}, {2, 1}}},
+      {{{5, (1 << 17) + 3}, {264, 33}}},
+      {{{2, 8}, {3, 1 << 17}}}};
   for (const DataType type : {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16}) {
     for (const std::array<Size, 2>& sizes : pairs) {
       std::vector<Tensor> sums;
