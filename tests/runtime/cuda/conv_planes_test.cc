@@ -506,7 +506,9 @@ TEST_F(CudaConvPlanes, AreTriedNextToTheFirstChoice) {
   Result<ConvAlgorithms> algorithms = filter.Prepare(Context(options));
   ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
   ASSERT_TRUE(algorithms->Best(SearchMode::kHeuristic, {}).ok());
-  EXPECT_EQ(tried, by_the_call);
+  ASSERT_GE(tried.size(), 2U);  // how many more is up to the clock
+  EXPECT_EQ(tried[0], by_the_call[0]);
+  EXPECT_EQ(tried[1], by_the_call[1]);
 }
 
 /// A row of them from each block.
