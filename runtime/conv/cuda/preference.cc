@@ -238,6 +238,11 @@ bool WideLayersPay(const Task& task, const WideLayers& plan) {
   return IsLongRunning(task) && plan.share >= kLeastShare;
 }
 
+bool WideLayersMayPay(const WideLayers& plan) {
+  constexpr double kLeastShare = 0.25;
+  return plan.share >= kLeastShare;
+}
+
 bool FirstLayersPay(const Task& task) {
   const std::int64_t columns = task.problem.axes[1].y;
   const std::int64_t room =

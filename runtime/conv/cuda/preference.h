@@ -80,6 +80,10 @@ bool WarpgroupsBeatTensorCores(const Warpgroups& plan);
 /// its room for channels, taps and pixels is empty.
 bool WideLayersPay(const Task& task, const WideLayers& plan);
 
+/// Whether it is worth comparing at all: not where most of that room is empty, for which workspace
+/// is taken as well.
+bool WideLayersMayPay(const WideLayers& plan);
+
 /// Whether own/first-layers is likely to be quicker for a filter's gradient that it takes than all
 /// else: where dY is large, and its rows fill four fifths of their tiles.
 bool FirstLayersPay(const Task& task);

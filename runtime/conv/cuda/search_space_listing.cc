@@ -387,7 +387,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
   if (warpgroups && !comes_first) {
     candidates.push_back(OwnCandidate(kWarpgroups, warpgroups->workspace(), /*in_tf32=*/true));
   }
-  if (wide && !wide_pays) {
+  if (wide && !wide_pays && WideLayersMayPay(*wide)) {
     candidates.push_back(OwnCandidate(kWideLayers, wide->workspace(), /*in_tf32=*/true));
   }
   return candidates;

@@ -51,18 +51,10 @@ bool TakesAxis(const Axis& axis) {
          axis.x <= kMost && axis.y <= kMost;
 }
 
-/// Whether offsets from an image's begin, of pixels that are not there as well, are counted in 32
-/// bits.
+/// Whether offsets within an image are counted in 32 bits.
 bool HasSmallOffsets(const Problem& problem) {
-  constexpr std::int64_t kMostBeyond = 1 << 15;
-  const auto [down, right] = AxesOf(problem);
-  const std::int64_t rows = down.x + kMostBeyond;
-  const std::int64_t columns = right.x + kMostBeyond;
-  const auto fits = [&](const Pitches& pitches) {
-    return (rows * pitches.row) + (columns * pitches.column) <=
-           std::numeric_limits<std::int32_t>::max();
-  };
-  return fits(PitchesOf(problem, problem.x_strides)) && fits(PitchesOf(problem, problem.y_strides));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return problem.x_strides[0] <= kMost && problem.y_strides[0] <= kMost;
 }
 
 bool TakesProblem(const Problem& problem) {

@@ -13,10 +13,11 @@
 
 /// The filter's gradient of wide convolutions of lines and images in TF32 by products of warpgroups
 /// (`wgmma`), on compute capability 9.0: of float, channels last and in fours, one group, by single
-/// steps, of filters three taps wide or close to a multiple of that. Products want the terms of a
-/// column next to each other, which are pixels: a kernel turns dY beforehand, and leaves sums of
-/// its channels in passing. Terms of x come by registers: those of 64 channels for three taps of a
-/// row of the filter, for each of which a block multiplies them with the same 128 channels of dY.
+/// steps, not dilated along the last axis, of rows of y of three pixels or more. Products want the
+/// terms of a column next to each other, which are pixels: a kernel turns dY beforehand, and leaves
+/// sums of its channels in passing. Terms of x come by registers: those of 64 channels for three
+/// taps of a row of the filter, which a warpgroup multiplies with the same 128 channels of dY, so
+/// that filters of other widths, and channels that are no multiples, leave places empty.
 ///
 /// Both factors are rounded to TF32, and summed in float. What is infinite makes NaN of elements
 /// beside those that it reaches.

@@ -433,6 +433,14 @@ TEST(Preference, WideLayersPayWhereTheyFillTheirRoom) {
   EXPECT_TRUE(pay(kThree14));
   EXPECT_TRUE(pay(kThree7));
   EXPECT_FALSE(pay(kThree56));
+  const auto may_pay = [](const Layer& layer) {
+    const Task task = TaskOf(layer, Primitive::kBackwardFilter, DataType::kFloat, Layout::kLast);
+    return WideLayersMayPay(*PlanWideLayers(90, task));
+  };
+  EXPECT_TRUE(may_pay(kThree56));
+  Layer few = kThree56;
+  few.y_channels = 16;
+  EXPECT_FALSE(may_pay(few));
   Layer one_tap = kThree14;
   one_tap.taps = 1;
   EXPECT_FALSE(pay(one_tap));

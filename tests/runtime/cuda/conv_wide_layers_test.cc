@@ -94,6 +94,14 @@ TEST(WideLayers, CutsTilesInPieces) {
   EXPECT_EQ(tiles->arguments.units, 13 * 3 * 7);
   EXPECT_LT(tiles->arguments.blocks, tiles->arguments.pairs);
   EXPECT_EQ(tiles->arguments.pieces, 2);
+  // Every stage is used again, and blocks that turn dY have several steps.
+  const std::optional<WideLayers> steps = PlanWideLayers(
+      90, NhwcTask(
+              Primitive::kBackwardFilter, DataType::kFloat, 1, {.x = 4, .y = 8},
+              {LayerAxis(134, 1, 1), LayerAxis(256, 3, 1, 1, 1)}));
+  ASSERT_TRUE(steps);
+  EXPECT_GT(steps->arguments.all_steps, wide_layers::kStages * steps->arguments.blocks);
+  EXPECT_GT(steps->arguments.steps, steps->arguments.turn_rows);
 }
 
 TEST(WideLayers, HasRoomForItsForms) {
@@ -132,7 +140,8 @@ TEST(WideLayers, LeavesTheRestToOthers) {
   Task first = MakeTask({});
   first.problem.x_strides = ContiguousStrides(DimsOf(first.problem, kX));
   EXPECT_FALSE(PlanWideLayers(90, first));
-  // Offsets of pixels that are not there, which are counted all the same.
+  // Offsets in an image.
+  EXPECT_TRUE(PlanOf({.batch = 2, .x_channels = 1280, .y_channels = 1280, .x = {1024, 1024}}));
   EXPECT_FALSE(PlanOf({.batch = 1, .x_channels = 8192, .y_channels = 4, .x = {33, 9000}}));
 }
 
@@ -176,6 +185,7 @@ std::vector<ConvShape> Shapes() {
       Layer("tiles for a block", {2, 832, 4, 6}, 4, 7),
       Layer("5 by 5", {2, 8, 11, 13}, 4, 5),
       Layer("7 by 7", {1, 4, 9, 20}, 8, 7),
+      {.name = "stages again", .x = {1, 4, 134, 256}, .w = {8, 4, 1, 3}, .pads = {0, 1, 0, 1}},
       {.name = "1 by 3", .x = {2, 4, 9, 20}, .w = {8, 4, 1, 3}, .pads = {0, 1, 0, 1}},
       {.name = "3 by 1", .x = {2, 4, 9, 20}, .w = {8, 4, 3, 1}, .pads = {1, 0, 1, 0}},
       {.name = "2 by 4", .x = {2, 4, 9, 20}, .w = {8, 4, 2, 4}, .pads = {0, 2, 1, 1}},

@@ -206,7 +206,9 @@ TEST_F(TensorOpsTest, AddsUpTwoMatricesOfPartialSums) {
       {{{7, 31}, {1500, 64}}},
       {{{1, 5000}, {2, 1}}},
       {{{5, (1 << 17) + 3}, {264, 33}}},
-      {{{2, 8}, {3, 1 << 17}}}};
+      {{{2, 8}, {3, 1 << 17}}},
+      {{{1, 1 << 17}, {6, (1 << 17) + 1}}},
+      {{{65, 1 << 17}, {2, 3}}}};
   for (const DataType type : {DataType::kFloat, DataType::kMLFloat16, DataType::kBFloat16}) {
     for (const std::array<Size, 2>& sizes : pairs) {
       std::vector<Tensor> sums;

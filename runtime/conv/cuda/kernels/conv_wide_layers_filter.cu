@@ -144,7 +144,9 @@ class Copier {
     const int x_column = column + left_;
     const bool exists =
         (row < p_.rows) & cuda::IsWithin(x_row, p_.x_height) & cuda::IsWithin(x_column, p_.x_width);
-    return exists ? x_ + image * p_.x_image + (x_row * p_.x_row + x_column * p_.x_column) : zeros_;
+    // Offsets that do not exist may be too many to count.
+    const int offset = exists ? x_row * p_.x_row + x_column * p_.x_column : 0;
+    return exists ? x_ + image * p_.x_image + offset : zeros_;
   }
 
   const Arguments& p_;
