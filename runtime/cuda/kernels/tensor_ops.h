@@ -45,7 +45,8 @@ inline constexpr int kSumThreads = 512;
 inline constexpr int kSumRing = 4;
 inline constexpr int kSumRingBytes = 16 * kSumRing;  // of shared memory, for each thread
 inline constexpr int kMaxFinishThreads = 1024;
-/// Of few rows: threads of a block, and channels of each.
+/// Where partial sums have few rows, blocks have so many threads, and each of them adds up so many
+/// channels.
 inline constexpr int kFinishFewThreads = 256;
 inline constexpr int kFinishFewChannels = 4;
 

@@ -506,9 +506,10 @@ TEST_F(CudaConvPlanes, AreTriedNextToTheFirstChoice) {
   Result<ConvAlgorithms> algorithms = filter.Prepare(Context(options));
   ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
   ASSERT_TRUE(algorithms->Best(SearchMode::kHeuristic, {}).ok());
-  ASSERT_GE(tried.size(), 2U);  // how many more is up to the clock
-  EXPECT_EQ(tried[0], by_the_call[0]);
-  EXPECT_EQ(tried[1], by_the_call[1]);
+  ASSERT_GE(tried.size(), 2U);
+  // How many more there are is up to the clock, but not which.
+  const auto [left, of_call] = std::ranges::mismatch(tried, by_the_call);
+  EXPECT_TRUE(left == tried.end() || of_call == by_the_call.end()) << *left << ", " << *of_call;
 }
 
 /// A row of them from each block.
