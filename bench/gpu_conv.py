@@ -56,6 +56,7 @@ def torch_forward(peer: Torch, case: Case, line: Line) -> dict[str, Any]:
 def torch_one_call(peer: Torch, case: Case, line: Line) -> dict[str, Any]:
     """With as many samples as ours: large batches have fewer."""
     samples = figure_at(line, "results", "ours", "benchmark", "all", "samples")
+    samples = samples or figure_at(line, "results", "ours", "heuristic", "all", "samples")
     return by_torch(peer, case, sets_of(line), ["all"], int(samples) if samples else None)
 
 
@@ -239,7 +240,8 @@ FAMILY = Family(
             "workspaces",
             option="the convolutions under limits of workspace",
         ),
-        # It measures no more than all gradients in one call, by default and by search, of any suite of convolutions.
+        # These measure no more than all gradients in one call, by default or also by search, of any suite of convolutions.
+        Part("default", 150, suite("conv"), torch_one_call, "conv", ("--default",), must_be_named=True),
         Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",), must_be_named=True),
         # The forward operator, by default and by search, of any suite of convolutions.
         Part("forward", 300, suite("patches"), torch_forward, "conv", ("--forward",), "forward", must_be_named=True),

@@ -19,26 +19,6 @@ namespace gradsmith::internal {
 
 namespace {
 
-/// The quicker of two runs, as the first of a plan loads its code, or their mean where times vary;
-/// of one where that is surely `hopeless`. An error where a run fails.
-Result<double>
-TimeOfFew(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double hopeless) {
-  constexpr double kLoading = 20;  // milliseconds: what loading may make of a quick run
-  Result<double> first = space.Time(plan);
-  if (!first.ok() || *first > hopeless + kLoading) {
-    return first;
-  }
-  Result<double> second = space.Time(plan);
-  if (!second.ok() || *second > hopeless) {
-    return second;
-  }
-  Result<double> third = space.Time(plan);
-  if (!third.ok()) {
-    return third;
-  }
-  return notes.varies ? (*second + *third) / 2 : std::min(*second, *third);
-}
-
 /// Whether a candidate is the first choice, or was refused before it.
 bool WasTried(const Selected& selected, const Candidate& candidate) {
   return candidate.id == selected.decision.id ||
@@ -188,13 +168,12 @@ class BriefLook {
 
  private:
   void TimeOne(Candidate candidate, int left) {
-    constexpr double kHopeless = 1.2;
     std::vector<Rejection>& rejections = selected_->rejections;
     const std::size_t rejected = rejections.size();
     std::unique_ptr<Plan> plan = Build(space_, candidate, policy_, &rejections);
     double milliseconds = 0;
     if (plan != nullptr) {
-      const Result<double> timed = TimeOfFew(space_, candidate.notes, *plan, kHopeless * best_);
+      const Result<double> timed = TimeOfFewRuns(space_, candidate.notes, *plan, best_);
       milliseconds = timed.ok() ? *timed : 0;
       if (!timed.ok()) {
         rejections.push_back(Rejected(candidate, timed.status()));
@@ -291,11 +270,11 @@ void LookAtOthers(
     return;
   }
   constexpr double kSlow = 5;  // milliseconds
-  constexpr double kNothingIs = std::numeric_limits<double>::infinity();
+  constexpr double kNoOther = std::numeric_limits<double>::infinity();
   Result<double> milliseconds = space.Time(*selected->plan);
   const bool is_slow = space.MayTakeMilliseconds() && milliseconds.ok() && *milliseconds >= kSlow;
   if (milliseconds.ok() && !is_slow) {
-    milliseconds = TimeOfFew(space, looks.OfFirst(), *selected->plan, kNothingIs);
+    milliseconds = TimeOfFewRuns(space, looks.OfFirst(), *selected->plan, kNoOther);
   }
   if (!milliseconds.ok()) {
     return;

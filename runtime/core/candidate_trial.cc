@@ -1,5 +1,7 @@
 #include "core/candidate_trial.h"
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +90,32 @@ std::unique_ptr<Plan> Build(
     return nullptr;
   }
   return std::move(*plan);
+}
+
+Result<double>
+TimeOfFewRuns(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double best) {
+  constexpr double kHopeless = 1.2;
+  constexpr double kLoading = 20;  // milliseconds: what loading may make of a quick run
+  constexpr double kLong = 1;      // milliseconds: so long a run differs little from the next
+  constexpr double kNoOther = std::numeric_limits<double>::infinity();
+  const auto is_steady = [&notes](double run) { return run >= kLong && !notes.varies; };
+  const Result<double> first = space.Time(plan);
+  if (!first.ok() || *first > (kHopeless * best) + kLoading ||
+      (best < kNoOther && *first < best && is_steady(*first))) {
+    return first;
+  }
+  const Result<double> second = space.Time(plan);
+  if (!second.ok() || *second > kHopeless * best) {
+    return second;
+  }
+  if (is_steady(*second)) {
+    return std::min(*first, *second);
+  }
+  const Result<double> third = space.Time(plan);
+  if (!third.ok()) {
+    return third;
+  }
+  return notes.varies ? (*second + *third) / 2 : std::min(*second, *third);
 }
 
 bool TakeIfRight(

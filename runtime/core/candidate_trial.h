@@ -43,6 +43,14 @@ std::unique_ptr<Plan> Build(
     const SearchPolicy& policy,
     std::vector<Rejection>* rejections);
 
+/// TimeOfFewRuns returns the milliseconds of a plan's run, by as few runs as tell it from the best
+/// so far, which is infinite where there is none. The first run may load code: it counts where it
+/// is long and quicker than the best all the same, or surely hopeless. The second counts where it
+/// is hopeless, and the quicker of both where that is long. Else it is the quicker of the second
+/// and the third, or their mean where times vary. An error where a run fails.
+Result<double>
+TimeOfFewRuns(SearchSpace& space, const CandidateNotes& notes, Plan& plan, double best);
+
 /// TakeIfRight makes a candidate the choice, by its plan that took so many milliseconds, where the
 /// plan's output is right, and returns whether it is; otherwise the reason is among the rejections.
 bool TakeIfRight(

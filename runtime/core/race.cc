@@ -131,7 +131,10 @@ TryOne(SearchSpace& space, const Candidate& candidate, const SearchPolicy& polic
     return 0;
   }
   const double best_so_far = BestTime(*best);
-  const Result<double> milliseconds = UsualTime(space, candidate.notes, *plan, best_so_far);
+  const Result<double> milliseconds =
+      policy.mode == SearchMode::kBenchmark
+          ? UsualTime(space, candidate.notes, *plan, best_so_far)
+          : TimeOfFewRuns(space, candidate.notes, *plan, best_so_far);
   if (!milliseconds.ok()) {
     best->rejections.push_back(Rejected(candidate, milliseconds.status()));
     return 0;

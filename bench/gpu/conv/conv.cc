@@ -86,14 +86,15 @@ SuiteCase SmallTransposed() {
   return SuiteCase(std::move(columns));
 }
 
-constexpr std::array<CaseMeasure, 5> kMeasures = {
+constexpr std::array<CaseMeasure, 6> kMeasures = {
     {{.measure = &MeasureConv},
      {.option = "--one-call",
       .what = "of convolutions only dX, dW and dB in one call, by search",
       .measure = &MeasureConvAll},
-     {.option = "--modes",
-      .what = "the same by default, with its first call, and by search",
-      .measure = &MeasureConvModes},
+     {.option = "--default",
+      .what = "the same by default, with its first call",
+      .measure = &MeasureConvDefault},
+     {.option = "--modes", .what = "both, by default and by search", .measure = &MeasureConvModes},
      {.option = "--workspaces",
       .what = "the same under limits of workspace",
       .measure = &MeasureConvWorkspaces},

@@ -15,8 +15,11 @@ JsonObject MeasureConv(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions&
 /// fewer where they take long.
 JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
-/// MeasureConvModes does so by the kernels that the default chooses and by those of a search, says
-/// how long the default's first call took up to its result, in milliseconds, and names the kernels.
+/// MeasureConvDefault does so by the kernels that the default chooses, says how long its first call
+/// took up to its result, in milliseconds, and names the kernels.
+JsonObject MeasureConvDefault(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
+
+/// MeasureConvModes does so by the kernels that the default chooses and by those of a search.
 JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options);
 
 /// MeasureConvForward times Conv or ConvTranspose without a bias by the kernels that the default

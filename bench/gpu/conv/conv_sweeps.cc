@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -93,16 +94,19 @@ constexpr std::array<WorkspaceLimitCase, 4> kWorkspaceLimits = {
      {"32", std::size_t{32} << 20U},
      {"0", 0}}};
 
-/// Measures by the kernels that the default chooses and by those of a search. The result names the
-/// kernels.
+constexpr std::initializer_list<SearchMode> kBothModes = {
+    SearchMode::kHeuristic, SearchMode::kBenchmark};
+
+/// Measures by the kernels that each mode chooses. The result names the kernels.
 JsonObject MeasureModes(
     const ConvCase& conv,
     const CaseOptions& options,
     const std::string& what,
+    std::initializer_list<SearchMode> modes,
     const std::function<JsonObject(const ContextOptions& of_mode)>& measure) {
   JsonObject ours;
   JsonObject kernels;
-  for (const SearchMode mode : {SearchMode::kHeuristic, SearchMode::kBenchmark}) {
+  for (const SearchMode mode : modes) {
     ContextOptions of_mode = conv.Options(mode);
     of_mode.first_choice_seconds = options.first_choice_seconds;
     const std::string name(ToString(mode));
@@ -110,6 +114,18 @@ JsonObject MeasureModes(
     kernels.Add(name, ChosenKernels());
   }
   return conv.Size().Add("ours", ours).Add("kernels", kernels);
+}
+
+/// All gradients in one call.
+JsonObject MeasureAllInModes(
+    Gpu* gpu,
+    const SuiteCase& suite_case,
+    const CaseOptions& options,
+    std::initializer_list<SearchMode> modes) {
+  const ConvCase conv(gpu, suite_case, options);
+  return MeasureModes(conv, options, "all", modes, [&](const ContextOptions& of_mode) {
+    return MeasureAll(*gpu, conv, of_mode, options.samples);
+  });
 }
 
 }  // namespace
@@ -121,16 +137,17 @@ JsonObject MeasureConvAll(Gpu* gpu, const SuiteCase& suite_case, const CaseOptio
   return conv.Size().Add("ours", JsonObject().Add("benchmark", JsonObject().Add("all", all)));
 }
 
+JsonObject MeasureConvDefault(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
+  return MeasureAllInModes(gpu, suite_case, options, {SearchMode::kHeuristic});
+}
+
 JsonObject MeasureConvModes(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
-  const ConvCase conv(gpu, suite_case, options);
-  return MeasureModes(conv, options, "all", [&](const ContextOptions& of_mode) {
-    return MeasureAll(*gpu, conv, of_mode, options.samples);
-  });
+  return MeasureAllInModes(gpu, suite_case, options, kBothModes);
 }
 
 JsonObject MeasureConvForward(Gpu* gpu, const SuiteCase& suite_case, const CaseOptions& options) {
   const ConvCase conv(gpu, suite_case, options);
-  return MeasureModes(conv, options, "forward", [&](const ContextOptions& of_mode) {
+  return MeasureModes(conv, options, "forward", kBothModes, [&](const ContextOptions& of_mode) {
     Require(ClearCache());
     const Context context(of_mode);
     const double search_ms = 1e3 * SecondsOf(*gpu, [&] { return conv.Forward(context, 0); });

@@ -119,13 +119,13 @@ Operands<Void> OperandsOf(Primitive primitive, Void* x, Void* w, Void* y) {
 /// Enough blocks for any GPU; each thread goes on to further elements.
 constexpr std::int64_t kMaxBlocks = 1 << 16;
 
-constexpr int kDirectKernel = 0;
-constexpr int kCheckKernel = 1;
+enum Kernel : unsigned char { kDirectKernel, kByBlocksKernel, kCheckKernel };
+constexpr std::array<const char*, 3> kKernelNames = {
+    "gradsmith_conv_direct", "gradsmith_conv_direct_by_blocks", "gradsmith_conv_check"};
 
-Result<CUkernel> FindKernel(int kernel, DataType type) {
-  static auto& table = *new cuda::KernelTable<2>(cuda::kImage_conv_direct);
-  return table.Find(
-      kernel, kernel == kDirectKernel ? "gradsmith_conv_direct" : "gradsmith_conv_check", type);
+Result<CUkernel> FindKernel(Kernel kernel, DataType type) {
+  static auto& table = *new cuda::KernelTable<kKernelNames.size()>(cuda::kImage_conv_direct);
+  return table.Find(kernel, kKernelNames.at(kernel), type);
 }
 
 /// Places on each end of each dim, and spread over all.
@@ -163,9 +163,9 @@ Sample MakeSample(std::int64_t count, double terms, unsigned neighbours, double 
 }
 static_assert(kStrata <= kFullCheck);
 
-/// Returns how many neighbouring elements one block checks. Where channels are innermost, the
+/// Returns how many neighbouring elements one block adds up. Where channels are innermost, the
 /// numbers that an element of a filter's gradient is summed from lie a line of channels apart, and
-/// the memory brings those of its neighbours along: checking them costs little more traffic.
+/// the memory brings those of its neighbours along: adding these up costs little more traffic.
 unsigned NeighboursOf(Primitive primitive, const Problem& problem) {
   constexpr unsigned kWithinSector = 8;
   const Strides& strides = problem.x_strides;
@@ -182,11 +182,11 @@ MakeSample(Primitive primitive, const Problem& problem, std::int64_t count, Samp
 }
 
 /// The threads of a block, a power of two: of few terms most of a large block's would wait.
-unsigned CheckThreadsFor(double terms, unsigned neighbours) {
+unsigned BlockThreadsFor(double terms, unsigned neighbours) {
   constexpr double kEach = 16;
   constexpr unsigned kFewest = 32;
   unsigned threads = kFewest;
-  while (threads < direct::kMaxCheckThreads && threads * kEach < terms * neighbours) {
+  while (threads < direct::kMaxBlockThreads && threads * kEach < terms * neighbours) {
     threads *= 2;
   }
   return threads;
@@ -211,6 +211,13 @@ class DirectPlan final : public internal::Plan {
 
 }  // namespace
 
+bool DirectSumsByBlocks(const Task& task) {
+  constexpr double kManyTerms = 0x1.0p12;
+  constexpr std::int64_t kFewElements = std::int64_t{1} << 18;
+  const std::int64_t elements = NumElements(DimsOf(task.problem, ResultOf(task.primitive)));
+  return TermsOf(task) >= kManyTerms && elements < kFewElements;
+}
+
 Status Direct(
     const cuda::DeviceInfo& /*device*/,
     CUstream stream,
@@ -224,14 +231,26 @@ Status Direct(
   if (arguments.count == 0) {
     return {};
   }
-  const Result<CUkernel> kernel = FindKernel(kDirectKernel, problem.type);
+  const Task task = {.primitive = primitive, .problem = problem};
+  const bool by_blocks = DirectSumsByBlocks(task);
+  const Result<CUkernel> kernel =
+      FindKernel(by_blocks ? kByBlocksKernel : kDirectKernel, problem.type);
   if (!kernel.ok()) {
     return kernel.status();
+  }
+  const Operands<void> operands = OperandsOf(primitive, x, w, y);
+  if (by_blocks) {
+    const unsigned neighbours = NeighboursOf(primitive, problem);
+    const cuda::LaunchShape shape = {
+        .blocks_x = static_cast<unsigned>(((arguments.count - 1) / neighbours) + 1),
+        .threads = BlockThreadsFor(TermsOf(task), neighbours)};
+    return cuda::Launch(
+        *kernel, shape, stream, arguments, neighbours, operands.a, operands.b, operands.result,
+        accumulate);
   }
   const std::int64_t blocks = ((arguments.count - 1) / direct::kThreads) + 1;
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(std::min(blocks, kMaxBlocks)), .threads = direct::kThreads};
-  const Operands<void> operands = OperandsOf(primitive, x, w, y);
   return cuda::Launch(
       *kernel, shape, stream, arguments, operands.a, operands.b, operands.result, accumulate);
 }
@@ -267,7 +286,7 @@ Status CheckSample(
   const std::int64_t blocks = ((sample.count - 1) / sample.neighbours) + 1;
   const cuda::LaunchShape shape = {
       .blocks_x = static_cast<unsigned>(blocks),
-      .threads = CheckThreadsFor(terms, sample.neighbours)};
+      .threads = BlockThreadsFor(terms, sample.neighbours)};
   const Operands<const void> operands = OperandsOf(primitive, x, w, y);
   return cuda::Launch(
       *kernel, shape, stream, arguments, sample, operands.a, operands.b, operands.result, before,

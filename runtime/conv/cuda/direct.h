@@ -12,17 +12,21 @@
 #include "cuda/tensor_ops.h"
 #include "gradsmith/status.h"
 
-/// Our own convolution, by the definition: one thread sums one element of the result. It takes any
-/// problem, is slow, and stands for two things: the candidate that is always there, and the other
-/// opinion that every faster one is held to.
+/// Our own convolution, by the definition: one thread sums one element of the result, or a block
+/// some elements whose sums are long. It takes any problem, is slow, and stands for two things: the
+/// candidate that is always there, and the other opinion that every faster one is held to.
 namespace gradsmith::conv {
 
 /// The candidate's name.
 inline constexpr const char* kDirect = "own/direct";
 
+/// DirectSumsByBlocks says whether Direct has blocks of threads add up the terms of an element,
+/// where they are many and elements too few to have a thread each.
+bool DirectSumsByBlocks(const Task& task);
+
 /// Direct computes the primitive's result (y, x or w), all elements, summing float, half and bf16
-/// in float and double in double. Where `accumulate`, the result is added to what is there.
-/// Addresses are on the current device.
+/// in float, but by blocks in double, and double in double. Where `accumulate`, the result is added
+/// to what is there. Addresses are on the current device.
 Status Direct(
     const cuda::DeviceInfo& device,
     CUstream stream,

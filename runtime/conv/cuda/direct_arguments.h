@@ -12,8 +12,9 @@ constexpr int kRank = 5;
 constexpr int kSpatialRank = 3;
 
 constexpr int kThreads = 256;
-/// The most threads of a block that checks elements.
-constexpr int kMaxCheckThreads = 512;
+/// The most threads of a block that adds up the terms of some elements, to check them or for long
+/// sums of few.
+constexpr int kMaxBlockThreads = 512;
 
 /// The primitives, as conv::Primitive numbers them.
 constexpr int kForward = 0;

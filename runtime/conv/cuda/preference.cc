@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "conv/cuda/depthwise.h"
+#include "conv/cuda/direct.h"
 #include "conv/cuda/first_layers.h"
 #include "conv/cuda/graph.h"
 #include "conv/cuda/legacy.h"
@@ -132,7 +133,7 @@ bool IsSlow(const Task& task, const KernelName& kernel) {
 
 bool IsDirectSlow(const Task& task) {
   constexpr double kTerms = 0x1.0p16;
-  return TermsOf(task) >= kTerms;
+  return TermsOf(task) >= kTerms && !DirectSumsByBlocks(task);
 }
 
 bool IsEndless(const Task& task, const KernelName& kernel) {

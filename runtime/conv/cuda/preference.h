@@ -29,8 +29,8 @@ bool IsNaive(const Task& task, const internal::KernelName& kernel);
 /// half and bf16, where others have tensor cores, soon.
 bool IsSlow(const Task& task, const internal::KernelName& kernel);
 
-/// Whether the direct kernel takes some milliseconds or more, however few elements there are: a
-/// thread adds up all terms of one, at 0.05 to 0.15 us each.
+/// Whether the direct kernel takes some milliseconds or more since a thread adds up all terms of an
+/// element, at 0.05 to 0.15 us each.
 bool IsDirectSlow(const Task& task);
 
 /// Whether a run of it may take seconds, in which no budget is asked. So does, but in double, what

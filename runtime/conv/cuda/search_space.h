@@ -107,6 +107,8 @@ class ConvSearchSpace final : public ConvTrialSpace {
   [[nodiscard]] std::int64_t PartsForCopies() const;
   Source SourceAt(int place);
   bool HasWindow();
+  /// Whether own/wide-layers is likely to be quicker than all others, in any form.
+  [[nodiscard]] bool HasWideLayers() const;
   bool DepthwiseComesFirst();
   /// Null where operands must be copied.
   [[nodiscard]] const OperandForm* AsItIs() const;

@@ -174,7 +174,8 @@ Source ConvSearchSpace::SourceAt(int place) {
     return kSourceOrder.at(place);
   }
   if (!ours_come_first_) {
-    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy(), task_.problem.type), HasWindow());
+    ours_come_first_ = OursComeFirst(task_, IsInTf32(policy(), task_.problem.type), HasWindow()) ||
+                       HasWideLayers();
   }
   return kSourceOrder.at(*ours_come_first_ ? 1 - place : place);
 }
@@ -182,6 +183,13 @@ Source ConvSearchSpace::SourceAt(int place) {
 bool ConvSearchSpace::HasWindow() {
   return std::ranges::any_of(
       forms_, [&](const OperandForm& form) { return WindowOf(form) != nullptr; });
+}
+
+bool ConvSearchSpace::HasWideLayers() const {
+  return std::ranges::any_of(forms_, [&](const OperandForm& form) {
+    const std::optional<WideLayers> wide = WideLayersOf(form);
+    return wide && WideLayersPay(task_, *wide);
+  });
 }
 
 bool ConvSearchSpace::DepthwiseComesFirst() {

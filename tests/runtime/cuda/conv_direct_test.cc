@@ -127,6 +127,54 @@ TEST_F(ConvDirectTest, LargerProblems) {
   }
 }
 
+/// Blocks of threads share the terms of each element.
+TEST_F(ConvDirectTest, LongSumsOfFewElements) {
+  Random random("conv direct long sums");
+  Attributes padded;
+  padded.pads = {1, 2, 0, 1};
+  padded.strides = {1, 2};
+  Attributes grouped;
+  grouped.group = 2;
+  const struct {
+    ConvSizes sizes;
+    Attributes attributes;
+    Primitive primitive;
+  } kCases[] = {
+      {{.N = 5, .C = 3, .M = 7, .D = {40, 47}, .K = {3, 2}}, padded, Primitive::kBackwardFilter},
+      {{.N = 3, .C = 4, .M = 6, .D = {1500}, .K = {5}}, grouped, Primitive::kBackwardFilter},
+      {{.N = 6, .C = 1, .M = 3, .D = {9, 11, 8}, .K = {1, 1, 1}},
+       Attributes(),
+       Primitive::kBackwardFilter},
+      {{.N = 1, .C = 520, .M = 3, .D = {4, 5}, .K = {3, 3}}, Attributes(), Primitive::kForward},
+      {{.N = 1, .C = 3, .M = 520, .D = {7, 6}, .K = {3, 3}},
+       Attributes(),
+       Primitive::kBackwardData}};
+  for (const auto& [sizes, attributes, primitive] : kCases) {
+    const Problem problem = MakeConvProblem(sizes, attributes);
+    ASSERT_TRUE(DirectSumsByBlocks({.primitive = primitive, .problem = problem}));
+    for (const DataType type : kConvTypes) {
+      for (const Layout layout : {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided}) {
+        const ConvLayouts layouts = {.x = layout, .w = layout, .y = layout};
+        const ConvTensors tensors = MakeConvTensors(problem, type, layouts, random);
+        Compare(primitive, tensors, layout == Layout::kStrided);
+      }
+    }
+  }
+}
+
+TEST(ConvDirectSums, AreByBlocksWhereTheyAreLongAndFew) {
+  const auto by_blocks = [](const ConvSizes& sizes, Primitive primitive) {
+    return DirectSumsByBlocks(
+        {.primitive = primitive, .problem = MakeConvProblem(sizes, Attributes())});
+  };
+  const ConvSizes pointwise = {.N = 64, .C = 3, .M = 128, .D = {24, 24, 24}, .K = {1, 1, 1}};
+  EXPECT_TRUE(by_blocks(pointwise, Primitive::kBackwardFilter));
+  EXPECT_FALSE(by_blocks(pointwise, Primitive::kForward));
+  EXPECT_FALSE(by_blocks(pointwise, Primitive::kBackwardData));
+  const ConvSizes wide = {.N = 64, .C = 512, .M = 512, .D = {14, 14}, .K = {1, 1}};
+  EXPECT_FALSE(by_blocks(wide, Primitive::kBackwardFilter));
+}
+
 /// A stride larger than the filter leaves positions of x that nothing reaches.
 TEST_F(ConvDirectTest, ZeroWhereNothingReaches) {
   Random random("conv direct unreached");

@@ -196,9 +196,9 @@ TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
 }
 
 /// A thread of it adds up all terms of an element, which for a filter's gradient are those of the
-/// whole batch.
+/// whole batch; where elements are few, a block does.
 TEST(Preference, TheDirectKernelIsSlowForManyTerms) {
-  Layer layer = {"1x1", 128, 80, 80, 1, {32, 32}, 1, 1};
+  Layer layer = {"1x1", 128, 512, 512, 1, {32, 32}, 1, 1};
   const auto is_slow = [](const Layer& of, Primitive primitive) {
     return IsDirectSlow(TaskOf(of, primitive, DataType::kMLFloat16, Layout::kLast));
   };
@@ -206,6 +206,8 @@ TEST(Preference, TheDirectKernelIsSlowForManyTerms) {
   EXPECT_FALSE(is_slow(layer, Primitive::kBackwardData));
   layer.batch = 63;
   EXPECT_FALSE(is_slow(layer, Primitive::kBackwardFilter));
+  const Layer few = {"1x1", 128, 80, 80, 1, {32, 32}, 1, 1};
+  EXPECT_FALSE(is_slow(few, Primitive::kBackwardFilter));
 }
 
 TEST(Preference, DepthwiseOfManyTapsGoesByDenseRows) {

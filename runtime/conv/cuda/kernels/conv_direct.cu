@@ -405,7 +405,7 @@ SumShare(const Terms& terms, unsigned thread, unsigned threads, const T* a, cons
 /// Adds up the shares of those threads of a block whose numbers differ by a multiple of `apart`.
 /// Each of the first `apart` threads gets its sum.
 __device__ double SumBlock(double share, unsigned apart) {
-  __shared__ double shares[kMaxCheckThreads];
+  __shared__ double shares[kMaxBlockThreads];
   shares[threadIdx.x] = share;
   for (unsigned half = blockDim.x / 2; half >= apart; half /= 2) {
     __syncthreads();
@@ -414,6 +414,45 @@ __device__ double SumBlock(double share, unsigned apart) {
     }
   }
   return shares[threadIdx.x];
+}
+
+/// Returns the sum of a number's element, of `neighbours` that a block has; thread t adds up terms
+/// of element t % neighbours. Each of the first `neighbours` threads gets its element's.
+template <typename T>
+__device__ double SumOfElement(
+    const Arguments& arguments,
+    const Position& position,
+    bool is_one,
+    unsigned neighbours,
+    const T* a,
+    const T* b) {
+  double share = 0;
+  if (is_one) {
+    Terms terms = TermsOf(arguments, position);
+    PutLongInnermost(arguments, &terms);
+    share = SumShare(terms, threadIdx.x / neighbours, blockDim.x / neighbours, a, b);
+  }
+  return SumBlock(share, neighbours);
+}
+
+/// Direct for long sums of few elements: a block has `neighbours` of them.
+template <typename T>
+__device__ void DirectByBlocks(
+    const Arguments& arguments,
+    unsigned neighbours,
+    const T* a,
+    const T* b,
+    T* result,
+    bool accumulate) {
+  const std::int64_t index =
+      std::int64_t{blockIdx.x} * neighbours + threadIdx.x % neighbours;
+  const bool is_one = index < arguments.count;
+  const Position position = PositionOf(arguments, is_one ? index : 0);
+  const double sum = SumOfElement(arguments, position, is_one, neighbours, a, b);
+  if (threadIdx.x < neighbours && is_one) {
+    T& element = result[Offset(ResultStrides(arguments), position)];
+    element = Convert<T>(accumulate ? Convert<double>(element) + sum : sum);
+  }
 }
 
 /// Bits of the significand where sums may be rounded twice; 0 where nobody asks.
@@ -453,7 +492,7 @@ __device__ void Record(double stored, double expected, Difference* difference) {
   cuda::MergeAtomically(found, difference);
 }
 
-/// Each block checks `neighbours` elements. Thread t adds up terms of element t % neighbours.
+/// Each block checks `neighbours` elements.
 template <typename T>
 __device__ void Check(
     const Arguments& arguments,
@@ -467,13 +506,7 @@ __device__ void Check(
   const std::int64_t number = std::int64_t{blockIdx.x} * sample.neighbours + neighbour;
   const bool is_one = number < sample.count;
   const Position position = SamplePosition(arguments, sample, is_one ? number : 0);
-  double share = 0;
-  if (is_one) {
-    Terms terms = TermsOf(arguments, position);
-    PutLongInnermost(arguments, &terms);
-    share = SumShare(terms, threadIdx.x / sample.neighbours, blockDim.x / sample.neighbours, a, b);
-  }
-  const double sum = SumBlock(share, sample.neighbours);
+  const double sum = SumOfElement(arguments, position, is_one, sample.neighbours, a, b);
   if (threadIdx.x < sample.neighbours && is_one) {
     const std::int64_t offset = Offset(ResultStrides(arguments), position);
     const double old = before == nullptr ? 0 : Convert<double>(before[offset]);
@@ -493,7 +526,15 @@ __device__ void Check(
         arguments, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(result), \
         accumulate);                                                                            \
   }                                                                                             \
-  extern "C" __global__ void __launch_bounds__(gradsmith::conv::direct::kMaxCheckThreads)       \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::direct::kMaxBlockThreads)       \
+      gradsmith_conv_direct_by_blocks_##suffix(                                                 \
+          gradsmith::conv::direct::Arguments arguments, unsigned neighbours, const void* a,     \
+          const void* b, void* result, bool accumulate) {                                       \
+    gradsmith::conv::direct::DirectByBlocks(                                                    \
+        arguments, neighbours, static_cast<const T*>(a), static_cast<const T*>(b),              \
+        static_cast<T*>(result), accumulate);                                                   \
+  }                                                                                             \
+  extern "C" __global__ void __launch_bounds__(gradsmith::conv::direct::kMaxBlockThreads)       \
       gradsmith_conv_check_##suffix(                                                            \
           gradsmith::conv::direct::Arguments arguments, gradsmith::conv::direct::Sample sample, \
           const void* a, const void* b, const void* result, const void* before,                 \
