@@ -10,6 +10,7 @@
 
 #include "conv/cuda/search_space.h"
 #include "conv/kernels.h"
+#include "conv/merged_axes.h"
 #include "conv/problem.h"
 #include "core/candidate.h"
 #include "core/exceptions.h"
@@ -373,7 +374,7 @@ TaskOf(ConvPrimitive primitive, const Tensors& tensors, const ConvGeometry& geom
   }
   conv::Task task;
   task.primitive = ToPrimitive(primitive);
-  task.problem = conv::WithStrides(*problem, x.strides, w.strides, y.strides);
+  task.problem = conv::WithMergedAxes(conv::WithStrides(*problem, x.strides, w.strides, y.strides));
   task.accumulate = tensors.at(conv::ResultOf(task.primitive)).accumulate;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     task.alignment.at(i) = cuda::AlignmentClass(tensors.at(i).data, x.type);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "conv/merged_axes.h"
 #include "cuda/alignment.h"
 
 namespace gradsmith::conv {
@@ -26,6 +27,7 @@ Task TaskOf(const cuda::OpTask& call, Primitive primitive) {
     StridesOf(task.problem, operand) = tensor.strides;
     task.alignment.at(operand) = cuda::AlignmentClass(tensor.data, tensor.type);
   }
+  task.problem = WithMergedAxes(task.problem);
   return task;
 }
 

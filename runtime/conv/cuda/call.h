@@ -54,7 +54,8 @@ std::string TextOfChoices(const cuda::OpTask& call);
 Operand SharedOf(const cuda::OpTask& call);
 
 /// TasksOf returns the primitives that a call asks for, at most two; none where there is nothing to
-/// sum. To a bias, which is in the result before, a primitive is added.
+/// sum. To a bias, which is in the result before, a primitive is added. Volumes are images where
+/// that is the same (WithMergedAxes).
 std::vector<Task> TasksOf(const cuda::OpTask& call);
 
 }  // namespace gradsmith::conv

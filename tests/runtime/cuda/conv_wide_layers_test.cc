@@ -254,6 +254,24 @@ TEST_F(CudaConvWideLayers, AreInTf32OnlyWhereThatIsAllowed) {
   ASSERT_NO_FATAL_FAILURE(ExpectInTf32Only(call, conv::kWideLayers));
 }
 
+/// In channels first, too, cuDNN's engines come after it where it pays.
+TEST_F(CudaConvWideLayers, ComeFirstWhereTheyPay) {
+  Random random("wide layers first");
+  const Context context(WithTf32());
+  for (const auto& [layout, name] :
+       {std::pair(Layout::kChannelsLast, "own/wide-layers"),
+        std::pair(Layout::kContiguous, "nhwc own/wide-layers")}) {
+    const PrimitiveCall call = MakeCall(
+        ConvPrimitive::kBackwardFilter, Layer("first", {4, 256, 28, 28}, 256), DataType::kFloat,
+        layout, random);
+    Result<ConvAlgorithms> algorithms = call.Prepare(context);
+    ASSERT_TRUE(algorithms.ok()) << algorithms.status().message();
+    const Result<std::vector<ConvAlgorithm>> list = algorithms->List();
+    ASSERT_TRUE(list.ok()) << list.status().message();
+    EXPECT_EQ(list->front().name, name);
+  }
+}
+
 /// A row of them from each block of a tile of channels.
 TEST_F(CudaConvWideLayers, LeavePartialSumsOfDy) {
   const conv::Axis axis = conv::LayerAxis(14, 3, 1, 1, 1);
