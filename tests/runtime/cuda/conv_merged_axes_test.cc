@@ -28,7 +28,7 @@ ConvShape Temporal() {
 ConvShape Spatial() {
   return {
       .name = "spatial",
-      .x = {2, 4, 3, 6, 7},
+      .x = {2, 4, 3, 5, 7},
       .w = {5, 4, 1, 3, 2},
       .strides = {1, 2, 1},
       .pads = {0, 1, 0, 0, 1, 1},
