@@ -240,7 +240,7 @@ FAMILY = Family(
             "workspaces",
             option="the convolutions under limits of workspace",
         ),
-        # These measure no more than all gradients in one call, by default or also by search, of any suite of convolutions.
+        # These measure no more than all gradients in one call, by default or also by search, of any suite.
         Part("default", 150, suite("conv"), torch_one_call, "conv", ("--default",), must_be_named=True),
         Part("modes", 300, suite("conv"), torch_one_call, "conv", ("--modes",), must_be_named=True),
         # The forward operator, by default and by search, of any suite of convolutions.

@@ -99,19 +99,19 @@ TimeOfFewRuns(SearchSpace& space, const CandidateNotes& notes, Plan& plan, doubl
   constexpr double kLong = 1;      // milliseconds: so long a run differs little from the next
   constexpr double kNoOther = std::numeric_limits<double>::infinity();
   const auto is_steady = [&notes](double run) { return run >= kLong && !notes.varies; };
-  const Result<double> first = space.Time(plan);
+  Result<double> first = space.Time(plan);
   if (!first.ok() || *first > (kHopeless * best) + kLoading ||
       (best < kNoOther && *first < best && is_steady(*first))) {
     return first;
   }
-  const Result<double> second = space.Time(plan);
+  Result<double> second = space.Time(plan);
   if (!second.ok() || *second > kHopeless * best) {
     return second;
   }
   if (is_steady(*second)) {
     return std::min(*first, *second);
   }
-  const Result<double> third = space.Time(plan);
+  Result<double> third = space.Time(plan);
   if (!third.ok()) {
     return third;
   }
