@@ -99,6 +99,10 @@ class SearchSpace {
   /// memory was lacking, what is promised is still demanded: another process may have the memory.
   virtual bool Relax(bool /*lacks_memory*/) { return false; }
 
+  /// Whether a quick choice leaves what is slow until Relax has lowered what Check demands: where
+  /// nothing meets that, trying what is slow takes most of the time.
+  [[nodiscard]] virtual bool LeavesSlow() const { return false; }
+
   /// Whether a run may take many milliseconds; then time is worth some to a quick choice as well.
   [[nodiscard]] virtual bool MayTakeMilliseconds() const { return false; }
 

@@ -36,11 +36,13 @@ Status NoneIsLeft(const SearchSpace& space, const std::vector<Rejection>& reject
                                                                     : Unsupported(message);
 }
 
+constexpr int kSlowComesLast = 3;
+
 /// Which candidates a quick choice leaves for later: those that are less exact, those that turn
 /// milliseconds into a second once, and last those that are slow each time.
 int Postponement(const Candidate& candidate) {
   if (candidate.notes.slow || candidate.notes.last_resort) {
-    return 3;
+    return kSlowComesLast;
   }
   if (candidate.notes.runtime_compiled) {
     return 2;
@@ -75,6 +77,15 @@ TakeFirst(SearchSpace& space, const SearchPolicy& policy, Batches* batches, int*
         return selected;
       }
     }
+  }
+  if (space.LeavesSlow()) {
+    std::erase_if(postponed, [&selected](const Candidate& candidate) {
+      const bool is_left = Postponement(candidate) == kSlowComesLast;
+      if (is_left) {
+        selected.rejections.push_back({candidate.id, "is slow: not while others may do"});
+      }
+      return is_left;
+    });
   }
   std::stable_sort(postponed.begin(), postponed.end(), [](const auto& a, const auto& b) {
     return Postponement(a) < Postponement(b);

@@ -52,6 +52,7 @@ class FakeSpace final : public SearchSpace {
 
   [[nodiscard]] std::string Describe() const override { return "forward of fakes"; }
   [[nodiscard]] bool MayTakeMilliseconds() const override { return may_take_milliseconds; }
+  [[nodiscard]] bool LeavesSlow() const override { return leaves_slow; }
   [[nodiscard]] bool IsSlowToList(int batch) const override { return slow_to_list.contains(batch); }
   [[nodiscard]] bool IsPromising(int batch) const override { return !unpromising.contains(batch); }
   [[nodiscard]] bool IsQuickToTry(int batch) const override { return quick_to_try.contains(batch); }
@@ -96,6 +97,7 @@ class FakeSpace final : public SearchSpace {
   bool Relax(bool lacks_memory) override {
     ++(lacks_memory ? relaxed_for_memory : relaxed);
     was_relaxed = relaxes;
+    leaves_slow = leaves_slow && !relaxes;
     return std::exchange(relaxes, false);
   }
 
@@ -112,6 +114,8 @@ class FakeSpace final : public SearchSpace {
   double time_taken = 0;
   double time_of_first = 0;
   bool may_take_milliseconds = false;
+  /// Until it is relaxed.
+  bool leaves_slow = false;
   std::set<int> slow_to_list;
   std::set<int> unpromising;
   std::set<int> quick_to_try;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -282,6 +283,35 @@ TEST(Selection, AQuickChoiceLeavesWhatIsSlowForLast) {
   Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
   ASSERT_TRUE(selected.ok()) << selected.status().message();
   EXPECT_EQ(selected->decision.id, "compiled");
+}
+
+/// What rounds too often is taken before what is slow is tried; what is slow serves where nothing
+/// else is right.
+TEST(Selection, AQuickChoiceTriesWhatIsSlowOnlyOnceLessIsDemanded) {
+  Engine rounds = Good("rounds", 1);
+  rounds.check_error = "rounds twice";
+  Engine wrong = Good("wrong", 1);
+  wrong.check_error = "is off";
+  const Engine slow = WithNotes("slow", {.slow = true});
+  for (const auto& [other, expected] : {std::pair(rounds, "rounds"), std::pair(wrong, "slow")}) {
+    FakeSpace space({{slow, other}});
+    space.leaves_slow = space.relaxes = true;
+    const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, expected);
+    EXPECT_EQ(std::ranges::count(space.checked, "slow"), other.check_error == "is off" ? 1 : 0);
+  }
+}
+
+/// The message says why.
+TEST(Selection, WhatIsLeftAsSlowIsToldOf) {
+  FakeSpace space({{WithNotes("slow", {.slow = true})}});
+  space.leaves_slow = true;
+  const Result<Selected> selected = Select(space, In(SearchMode::kHeuristic));
+  ASSERT_FALSE(selected.ok());
+  EXPECT_NE(
+      selected.status().message().find("slow: is slow: not while others may do"), std::string::npos)
+      << selected.status().message();
 }
 
 TEST(Selection, QuickChoicesReportWhatTheyDropAsWell) {

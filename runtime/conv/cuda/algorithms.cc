@@ -149,6 +149,7 @@ class RecordingSpace final : public internal::SearchSpace {
   Result<std::unique_ptr<Plan>> Build(const std::string& id) override { return space_.Build(id); }
   Result<double> Check(Plan& plan) override { return space_.Check(plan); }
   bool Relax(bool lacks_memory) override { return space_.Relax(lacks_memory); }
+  [[nodiscard]] bool LeavesSlow() const override { return space_.LeavesSlow(); }
   [[nodiscard]] bool MayTakeMilliseconds() const override { return space_.MayTakeMilliseconds(); }
   Result<double> Time(Plan& plan) override { return space_.Time(plan); }
 

@@ -183,6 +183,11 @@ bool ConvSearchSpace::MayTakeMilliseconds() const {
   return IsLongRunning(task_);
 }
 
+/// Sums of millions of terms in float keep what is promised by chance, of plain kernels by less.
+bool ConvSearchSpace::LeavesSlow() const {
+  return demands_.keeps_promise && MayTakeMilliseconds() && !lists_slow_;
+}
+
 bool ConvSearchSpace::Relax(bool lacks_memory) {
   const bool was_strict = demands_.rounds_once || demands_.keeps_promise;
   if (lacks_memory) {

@@ -87,6 +87,7 @@ class ConvSearchSpace final : public ConvTrialSpace {
   Result<std::unique_ptr<internal::Plan>> Build(const std::string& id) override;
   Result<std::unique_ptr<internal::Plan>> Build(const internal::KernelName& name);
   bool Relax(bool lacks_memory) override;
+  [[nodiscard]] bool LeavesSlow() const override;
   [[nodiscard]] bool MayTakeMilliseconds() const override;
 
  private:

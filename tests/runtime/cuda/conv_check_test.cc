@@ -15,6 +15,7 @@
 #include "core/plan.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "runtime/cuda/conv_layer.h"
 #include "runtime/cuda/gpu_tensor.h"
 #include "runtime/cuda/op_call.h"
 
@@ -288,6 +289,23 @@ TEST_F(CudaConvCheck, ThePromiseIsRelaxedLast) {
   ConvSearchSpace of_double = MakeSpace(MakeTask(Primitive::kForward, DataType::kDouble, false));
   EXPECT_FALSE(of_double.Relax(/*lacks_memory=*/false))
       << "nothing is asked of it that could be relaxed";
+}
+
+/// Long ones in strict float.
+TEST_F(CudaConvCheck, WhatIsSlowIsLeftWhileThePromiseIsAskedFor) {
+  const auto space_of = [&](DataType type) {
+    const Axis axis = LayerAxis(299, 7, 2, 1, 3);
+    return MakeSpace(
+        NhwcTask(Primitive::kBackwardFilter, type, 128, {.x = 3, .y = 32}, {axis, axis}));
+  };
+  for (const bool lacks_memory : {false, true}) {
+    ConvSearchSpace space = space_of(DataType::kFloat);
+    EXPECT_TRUE(space.LeavesSlow());
+    EXPECT_TRUE(space.Relax(lacks_memory));
+    EXPECT_FALSE(space.LeavesSlow());
+  }
+  EXPECT_FALSE(space_of(DataType::kDouble).LeavesSlow());
+  EXPECT_FALSE(MakeSpace(MakeTask(Primitive::kForward, DataType::kFloat, false)).LeavesSlow());
 }
 
 /// What is measured lies within what is promised, and is not made up.
