@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/brief_look.h"
+#include "core/candidate_name.h"
 #include "core/candidate_trial.h"
 #include "core/race.h"
 
@@ -50,59 +52,111 @@ int Postponement(const Candidate& candidate) {
   return candidate.notes.transforms ? 1 : 0;
 }
 
-/// Counts those that it has tried.
-Result<Selected>
-TakeFirst(SearchSpace& space, const SearchPolicy& policy, Batches* batches, int* tried) {
-  Selected selected;
-  std::vector<Candidate> postponed;
-  const Reporter reporter(space, policy);
-  int listed = 0;
-  const auto take = [&](const Candidate& candidate) {
-    std::unique_ptr<Plan> plan = Build(space, candidate, policy, &selected.rejections);
-    const bool is_taken =
-        plan != nullptr &&
-        TakeIfRight(space, candidate, std::move(plan), policy.mode, /*milliseconds=*/0, &selected);
-    reporter.Report(
-        candidate, 0, is_taken ? "" : selected.rejections.back().reason, ++*tried, listed,
-        selected);
+/// The source and engine of a candidate, whatever its form and knobs.
+std::string EngineOf(const Candidate& candidate) {
+  const std::optional<KernelName> name = KernelName::Read(candidate.id);
+  return name ? name->Engine() : candidate.engine;
+}
+
+/// The first candidate that could be built and whose output is right. An engine whose output was
+/// wrong several times most likely is in other forms and with other knobs too: these come after
+/// the other engines.
+class FirstChoice {
+ public:
+  FirstChoice(SearchSpace& space, const SearchPolicy& policy, Batches* batches)
+      : space_(space), policy_(policy), batches_(batches), reporter_(space, policy) {}
+
+  Result<Selected> Take() {
+    if (TakeOne()) {
+      LeaveDoubtful();
+      return std::move(selected_);
+    }
+    return NoneIsLeft(space_, selected_.rejections);
+  }
+
+  [[nodiscard]] int tried() const { return tried_; }
+
+ private:
+  static constexpr int kMostRefusals = 3;
+
+  bool TakeOne() {
+    for (int batch = 0; batch < batches_->count(); ++batch) {
+      const std::vector<Candidate>& allowed = batches_->At(batch, &selected_.rejections);
+      listed_ += static_cast<int>(allowed.size());
+      for (const Candidate& candidate : allowed) {
+        if (Postponement(candidate) > 0) {
+          postponed_.push_back(candidate);
+        } else if (refusals_[EngineOf(candidate)] >= kMostRefusals) {
+          doubtful_.push_back(candidate);
+        } else if (Try(candidate)) {
+          return true;
+        }
+      }
+    }
+    const auto taken =
+        std::ranges::find_if(doubtful_, [this](const Candidate& one) { return Try(one); });
+    doubtful_.erase(doubtful_.begin(), taken);
+    return !doubtful_.empty() || TakePostponed();
+  }
+
+  bool TakePostponed() {
+    if (space_.LeavesSlow()) {
+      std::erase_if(postponed_, [this](const Candidate& candidate) {
+        const bool is_left = Postponement(candidate) == kSlowComesLast;
+        if (is_left) {
+          selected_.rejections.push_back({candidate.id, "is slow: not while others may do"});
+        }
+        return is_left;
+      });
+    }
+    std::ranges::stable_sort(postponed_, {}, Postponement);
+    return std::ranges::any_of(postponed_, [this](const Candidate& one) { return Try(one); });
+  }
+
+  bool Try(const Candidate& candidate) {
+    std::unique_ptr<Plan> plan = Build(space_, candidate, policy_, &selected_.rejections);
+    const bool is_built = plan != nullptr;
+    const bool is_taken = is_built && TakeIfRight(
+                                          space_, candidate, std::move(plan), policy_.mode,
+                                          /*milliseconds=*/0, &selected_);
+    if (is_built && !is_taken) {
+      ++refusals_[EngineOf(candidate)];
+    }
+    reporter_.Report(
+        candidate, 0, is_taken ? "" : selected_.rejections.back().reason, ++tried_, listed_,
+        selected_);
     return is_taken;
-  };
-  for (int batch = 0; batch < batches->count(); ++batch) {
-    const std::vector<Candidate>& allowed = batches->At(batch, &selected.rejections);
-    listed += static_cast<int>(allowed.size());
-    for (const Candidate& candidate : allowed) {
-      if (Postponement(candidate) > 0) {
-        postponed.push_back(candidate);
-      } else if (take(candidate)) {
-        return selected;
+  }
+
+  /// What is doubtful is not timed beside the choice either.
+  void LeaveDoubtful() {
+    for (const Candidate& candidate : doubtful_) {
+      if (candidate.id != selected_.decision.id) {
+        selected_.rejections.push_back({candidate.id, "its engine was refused in other forms"});
       }
     }
   }
-  if (space.LeavesSlow()) {
-    std::erase_if(postponed, [&selected](const Candidate& candidate) {
-      const bool is_left = Postponement(candidate) == kSlowComesLast;
-      if (is_left) {
-        selected.rejections.push_back({candidate.id, "is slow: not while others may do"});
-      }
-      return is_left;
-    });
-  }
-  std::stable_sort(postponed.begin(), postponed.end(), [](const auto& a, const auto& b) {
-    return Postponement(a) < Postponement(b);
-  });
-  if (std::any_of(postponed.begin(), postponed.end(), take)) {
-    return selected;
-  }
-  return NoneIsLeft(space, selected.rejections);
-}
+
+  SearchSpace& space_;
+  const SearchPolicy& policy_;
+  Batches* batches_;
+  Reporter reporter_;
+  Selected selected_;
+  std::vector<Candidate> postponed_;
+  std::vector<Candidate> doubtful_;
+  /// How often an engine's output was wrong.
+  std::map<std::string, int> refusals_;
+  int listed_ = 0;
+  int tried_ = 0;
+};
 
 Result<Selected> TakeQuickly(SearchSpace& space, const SearchPolicy& policy, Batches* batches) {
-  int tried = 0;
-  Result<Selected> selected = TakeFirst(space, policy, batches, &tried);
+  FirstChoice first(space, policy, batches);
+  Result<Selected> selected = first.Take();
   // The default's choice is the same on every run: it goes by no clock.
   const bool may_look = policy.mode == SearchMode::kHeuristic && policy.first_choice_seconds > 0;
   if (selected.ok() && may_look) {
-    LookAtOthers(space, policy, tried, batches, &*selected);
+    LookAtOthers(space, policy, first.tried(), batches, &*selected);
   }
   return selected;
 }

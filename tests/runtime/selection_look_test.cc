@@ -70,6 +70,42 @@ TEST(Selection, AQuickChoiceLeavesARaceOnlyToWhatIsSlow) {
   EXPECT_EQ(runs_of_first(0.5, true), 4);
 }
 
+/// Four of one engine that are wrong, in other forms and with other knobs.
+std::vector<Engine> WrongOnes() {
+  std::vector<Engine> engines;
+  for (const char* name : {"own/bad/1", "nhwc own/bad/1", "own/bad/2", "nhwc own/bad/2"}) {
+    engines.push_back(Good(name, 0.1));
+    engines.back().check_error = "is off";
+  }
+  return engines;
+}
+
+/// It is neither tried nor timed again where another engine is right.
+TEST(Selection, AQuickChoiceLeavesAnEngineThatWasWrongThreeTimes) {
+  const std::vector<Engine> wrong = WrongOnes();
+  for (const SearchPolicy& policy : {In(SearchMode::kHeuristic), Looking()}) {
+    FakeSpace space({wrong, {Good("own/good", 1), Good("own/better", 0.5)}});
+    const Result<Selected> selected = Select(space, policy);
+    ASSERT_TRUE(selected.ok()) << selected.status().message();
+    EXPECT_EQ(selected->decision.id, policy.first_choice_seconds > 0 ? "own/better" : "own/good");
+    EXPECT_EQ(std::ranges::count(space.built, wrong[2].candidate.id), 1);
+    EXPECT_EQ(std::ranges::count(space.built, wrong[3].candidate.id), 0);
+    EXPECT_EQ(
+        WhyNot(selected->rejections, wrong[3].candidate.id),
+        "its engine was refused in other forms");
+  }
+}
+
+TEST(Selection, AnEngineThatWasWrongIsTakenWhereNoOtherIsLeft) {
+  std::vector<Engine> engines = WrongOnes();
+  engines.push_back(Good("own/bad/3", 1));
+  Engine wrong = Good("own/other", 1);
+  wrong.check_error = "is off";
+  // What is slow comes later still.
+  FakeSpace space({engines, {wrong, WithNotes("own/slow", {.slow = true})}});
+  EXPECT_EQ(Choice(space, Looking()), "own/bad/3");
+}
+
 /// Neither by a look nor by a race is what was refused before the first choice tried again; nor
 /// does a race try the first choice, which is the quickest of its form where another form is
 /// quicker.
