@@ -13,7 +13,7 @@ namespace gradsmith::conv {
 
 /// kRevision is the family's: what remembered choices of convolutions rely on, on CUDA and on the
 /// CPU. FamilyOnCuda::revision says what raises it.
-inline constexpr int kRevision = 9;
+inline constexpr int kRevision = 10;
 
 /// Primitive says which of a convolution's three tensors is computed from the other two.
 enum class Primitive : unsigned char { kForward, kBackwardData, kBackwardFilter };

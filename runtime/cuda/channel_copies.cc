@@ -8,6 +8,7 @@
 
 #include "cuda/kernel_images.h"
 #include "cuda/kernels/channel_copies.h"
+#include "cuda/pair_dims.h"
 #include "cuda/tensor_kernels.h"
 #include "cuda/tensor_ops.h"
 
@@ -99,6 +100,24 @@ Status Launch(CUstream stream, Way way, const ConstTensorRef& from, const Tensor
   return cuda::Launch(*kernel, shape, stream, source, to.data, copy);
 }
 
+/// `to` and `from` are strides of the tensor of fewer channels, whose dims these are; the channels
+/// of the other are `step` elements apart.
+ChannelRepeats RepeatsOf(
+    const Dims& dims,
+    const Strides& to,
+    const Strides& from,
+    std::int64_t times,
+    std::int64_t step) {
+  return {.grid = PairUp(dims, to, from).Grid(), .times = times, .step = step};
+}
+
+/// The strides of every channel that begins a run of `times`.
+Strides OfFirstRepeats(const Strides& strides, std::int64_t times) {
+  Strides first = strides;
+  first[1] *= times;
+  return first;
+}
+
 }  // namespace
 
 Status CopyChannels(
@@ -125,6 +144,40 @@ Status CopyChannels(
   ConstTensorRef source = from;
   source.dims[1] = common;
   return CopyTensor(device, stream, source, PartOfDim(to, 1, 0, common));
+}
+
+Status RepeatChannels(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static KernelsOfSizes kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const std::int64_t times = to.dims[1] / from.dims[1];
+  const ChannelRepeats repeats =
+      RepeatsOf(from.dims, OfFirstRepeats(to.strides, times), from.strides, times, to.strides[1]);
+  return LaunchFound(
+      FindOfSize(kImage_channel_copies, &kernels, "repeat_channels_", SizeOf(to.type)),
+      ElementShape(device, repeats.grid.count), stream, from.data, to.data, repeats);
+}
+
+Status SumRepeatedChannels(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to) {
+  static KernelsOfTypes kernels;
+  if (Status status = CheckRank(to.rank()); !status.ok() || IsEmpty(to.dims)) {
+    return status;
+  }
+  const std::int64_t times = from.dims[1] / to.dims[1];
+  const ChannelRepeats repeats =
+      RepeatsOf(to.dims, to.strides, OfFirstRepeats(from.strides, times), times, from.strides[1]);
+  return LaunchFound(
+      FindOfType(kImage_channel_copies, &kernels, "sum_repeats_", to.type),
+      ElementShape(device, repeats.grid.count), stream, from.data, to.data, repeats, to.accumulate);
 }
 
 }  // namespace gradsmith::cuda

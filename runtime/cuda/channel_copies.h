@@ -18,6 +18,24 @@ Status CopyChannels(
     const ConstTensorRef& from,
     const TensorRef& to);
 
+/// RepeatChannels copies a tensor (N, C, D...) to one of the same type with a multiple of its
+/// channels, (N, C * times, D...): channel c to those from c * times on. It goes at about copy
+/// speed where both are dense in the same layout.
+Status RepeatChannels(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
+/// SumRepeatedChannels is its gradient: each channel of `to` (N, C, D...) becomes the sum of its
+/// `times` channels in `from` (N, C * times, D...), and where `to.accumulate` of what is there as
+/// well. Half and bf16 are summed in float and rounded once.
+Status SumRepeatedChannels(
+    const DeviceInfo& device,
+    CUstream stream,
+    const ConstTensorRef& from,
+    const TensorRef& to);
+
 }  // namespace gradsmith::cuda
 
 #endif  // GRADSMITH_CUDA_CHANNEL_COPIES_H_

@@ -12,6 +12,7 @@
 #include "conv/cuda/depthwise.h"
 #include "conv/cuda/depthwise_bands.h"
 #include "conv/cuda/few_channels.h"
+#include "conv/cuda/parts.h"
 #include "conv/cuda/preference.h"
 #include "conv/cuda/window_problem.h"
 
@@ -233,21 +234,97 @@ std::optional<OperandForm> Patches(const Task& task) {
   return form.patches ? std::optional(std::move(form)) : std::nullopt;
 }
 
+/// Of a depthwise task with several filters for each channel of x. Returns nothing where the copy
+/// of x would have more elements than engines count.
+std::optional<OperandForm> Repeated(const Task& task, std::string name, Layout layout) {
+  Task inner = task;
+  inner.problem.x_channels = inner.problem.group = task.problem.y_channels;
+  inner.accumulate = task.accumulate && task.primitive != Primitive::kBackwardData;
+  OperandForm form = Rearranged(inner, std::move(name), layout, 1);
+  Problem& problem = form.inner.problem;
+  Copy(kX, StridesIn(DimsOf(problem, kX), layout), &form);
+  // A filter of one channel lies in both layouts.
+  problem.w_strides = ContiguousStrides(DimsOf(problem, kW));
+  form.repeats = task.problem.y_channels / task.problem.x_channels;
+  return CanBeCounted(problem) ? std::optional(std::move(form)) : std::nullopt;
+}
+
+/// The gradient of x of a depthwise task with several filters for each channel: their planes are
+/// added up as those of a volume are. Position 0 of x meets tap t of the new axis in y's plane
+/// `filters - 1 - t`, so the filter is turned around.
+OperandForm Stacked(const Task& task) {
+  OperandForm form{.name = "stacked", .inner = task, .is_detour = true, .is_for_own = true};
+  Problem& problem = form.inner.problem;
+  const std::int64_t filters = task.problem.y_channels / task.problem.x_channels;
+  problem.y_channels = problem.x_channels;
+  std::ranges::copy_backward(
+      task.problem.axes.begin(), task.problem.axes.begin() + problem.spatial_rank,
+      problem.axes.begin() + problem.spatial_rank + 1);
+  problem.axes[0] = {
+      .x = 1, .w = filters, .y = filters, .pad_begin = filters - 1, .pad_end = filters - 1};
+  ++problem.spatial_rank;
+  form.stacked = filters;
+  for (const Operand operand : {kX, kW, kY}) {
+    const Strides strides = ContiguousStrides(DimsOf(problem, operand));
+    if (operand == kW || MustBeCopied(task, operand) ||
+        !LiesIn(task, operand, Layout::kChannelsFirst)) {
+      Copy(operand, strides, &form);
+    } else {
+      StridesOf(problem, operand) = strides;
+    }
+  }
+  return form;
+}
+
+/// Whether our own kernels that are the quickest where rows are dense may take a depthwise task.
+bool MayGoByDenseRows(const Task& task) {
+  return DepthwiseFitsByRows(task) || DepthwiseLinesOf(task) || MayFitDepthwiseBands(task);
+}
+
+/// Those of a depthwise task with several filters for each channel of x.
+std::vector<OperandForm> DetoursOfSeveralFilters(const Task& task) {
+  const bool are_last = AreChannelsLast(task.problem);
+  const bool is_data = task.primitive == Primitive::kBackwardData;
+  std::vector<OperandForm> forms;
+  if (is_data && task.problem.spatial_rank < kMaxSpatialRank) {
+    forms.push_back(Stacked(task));
+  }
+  if (is_data && SizeOf(task.problem.type) == 2) {
+    return forms;  // what is rounded before it is added up is rounded twice
+  }
+  const Layout layout = are_last ? Layout::kChannelsLast : Layout::kChannelsFirst;
+  if (std::optional<OperandForm> form = Repeated(task, "repeated", layout)) {
+    forms.push_back(std::move(*form));
+  }
+  std::optional<OperandForm> first =
+      are_last ? Repeated(task, "repeated-nchw", Layout::kChannelsFirst) : std::nullopt;
+  if (first && MayGoByDenseRows(first->inner)) {
+    first->is_for_own = true;
+    forms.push_back(std::move(*first));
+  }
+  return forms;
+}
+
+/// Those of a task in which each channel of x is a group.
+std::vector<OperandForm> DepthwiseDetours(const Task& task) {
+  if (task.problem.y_channels > task.problem.x_channels) {
+    return DetoursOfSeveralFilters(task);
+  }
+  OperandForm first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
+  first.is_for_own = true;
+  if (CopiesAny(first) && AreChannelsLast(task.problem) && MayGoByDenseRows(first.inner)) {
+    return {std::move(first)};
+  }
+  return {};
+}
+
 /// Ways about, which cost copies.
 std::vector<OperandForm> Detours(const Task& task) {
   const Problem& problem = task.problem;
-  std::vector<OperandForm> forms;
   if (HasGroupOfEachChannel(problem)) {
-    // Our own kernels take any layout, but are the quickest where rows are dense.
-    OperandForm first = Rearranged(task, "nchw", Layout::kChannelsFirst, 1);
-    first.is_for_own = true;
-    const bool fits = DepthwiseFitsByRows(first.inner) || DepthwiseLinesOf(first.inner) ||
-                      MayFitDepthwiseBands(first.inner);
-    if (CopiesAny(first) && AreChannelsLast(problem) && fits) {
-      forms.push_back(std::move(first));
-    }
-    return forms;
+    return DepthwiseDetours(task);
   }
+  std::vector<OperandForm> forms;
   if (CanBeSubsampled(problem)) {
     forms.push_back(Subsampled(task));
   }

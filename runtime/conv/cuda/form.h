@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,12 @@ struct OperandForm {
   /// x is copied to the matrix of its patches, and the task is their product with its own w and y;
   /// `inner` is the same with copies.
   std::optional<PatchMatrix> patches = std::nullopt;
+  /// x is copied with each of its channels so often, one for each filter of the channel: the inner
+  /// convolution has one filter for each channel. A gradient of x is the sum of so many.
+  std::int64_t repeats = 1;
+  /// The filters of a channel of x, as many as this if it is not 1, are the planes of one filter
+  /// that has an axis more, turned around, and the channels of y that they meet are planes too.
+  std::int64_t stacked = 1;
   /// Offered beside the task as it is, where another layout or number of channels may be quicker.
   bool is_detour = false;
   /// Only our own engines may be quick in it.
@@ -51,6 +58,10 @@ struct OperandForm {
 /// - "nhwc" and "nchw": the other layout; the first, where channels are padded as well, for our own
 ///   windows alone and where they may fit; the second, of depthwise ones, for our own kernels of
 ///   dense rows alone;
+/// - "repeated" and "repeated-nchw": of depthwise ones with several filters for each channel, see
+///   above, in the task's layout and, where its channels are last, in the other; but for gradients
+///   of x in half and bf16, whose sums would be rounded twice;
+/// - "stacked": gradients of x of the same, see above, channels first, but for volumes;
 /// but half and bf16 that tensor cores could not take otherwise are padded before all else.
 std::vector<OperandForm> FormsOf(const Task& task);
 

@@ -18,6 +18,26 @@ std::size_t BytesOf(const Problem& problem, Operand operand) {
   return static_cast<std::size_t>(NumElements(DimsOf(problem, operand))) * SizeOf(problem.type);
 }
 
+/// An operand as the stacked form sees it, in the order of its planes there.
+TensorRef StackedRef(const OperandForm& form, Operand operand, const TensorRef& whole) {
+  const std::int64_t planes = DimsOf(form.inner.problem, operand)[2];
+  const int dim = operand == kW ? 0 : 1;  // the dim of the channels that are planes
+  const std::int64_t step = operand == kW ? -whole.strides[dim] : whole.strides[dim];
+  TensorRef stacked(
+      whole.type, whole.data, DimsOf(form.inner.problem, operand),
+      StridesOf(form.inner.problem, operand));
+  for (int i = 0; i < whole.rank(); ++i) {
+    stacked.strides[i < 2 ? i : i + 1] = whole.strides[i];
+  }
+  stacked.strides[dim] *= planes;
+  stacked.strides[2] = step;
+  if (operand == kW) {
+    stacked.data = static_cast<std::byte*>(whole.data) -
+                   (planes - 1) * step * static_cast<std::int64_t>(SizeOf(whole.type));
+  }
+  return stacked;
+}
+
 /// What of an operand of the task is copied; of x not where it is by patches.
 TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, void* data) {
   const Problem& problem = form.patches ? form.patches->product : task.problem;
@@ -29,7 +49,8 @@ TensorRef OuterRef(const Task& task, const OperandForm& form, Operand operand, v
       strides[2 + i] *= task.problem.axes.at(i).stride;
     }
   }
-  return {task.problem.type, data, dims, strides};
+  const TensorRef whole(task.problem.type, data, dims, strides);
+  return form.stacked > 1 ? StackedRef(form, operand, whole) : whole;
 }
 
 /// The whole copy of an operand.
@@ -75,6 +96,11 @@ Status FillBorder(
   return {};
 }
 
+/// Whether each channel is copied several times, and a result is the sum of these.
+bool IsRepeated(const OperandForm& form, Operand operand) {
+  return operand == kX && form.repeats > 1;
+}
+
 /// What is added to is copied as well, so that the sum is rounded once.
 cuda::Staging::Operands StagedOperandsOf(const Task& task, const OperandForm& form) {
   cuda::Staging::Operands operands;
@@ -82,7 +108,7 @@ cuda::Staging::Operands StagedOperandsOf(const Task& task, const OperandForm& fo
     const bool is_result = operand == ResultOf(task.primitive);
     operands.push_back(
         {.bytes = CopyBytes(form, operand),
-         .is_read = !is_result || task.accumulate,
+         .is_read = !is_result || (task.accumulate && !IsRepeated(form, operand)),
          .is_written = is_result});
   }
   return operands;
@@ -108,9 +134,11 @@ class WrappedPlan final : public SharingPlan {
   [[nodiscard]] std::size_t workspace() const override { return staging_.workspace(); }
 
   [[nodiscard]] const OperandCopy* CopyOf(int operand) const override {
-    // A copy of patches, a subsampled or a bordered one, is another than the dense one of its dims.
+    // A copy of patches, a subsampled, bordered, repeated or stacked one, is another than the dense
+    // one of its dims.
     const bool is_whole =
-        !form_.subsampled && ((!form_.patches && !form_.bordered) || operand == kY);
+        !form_.subsampled && form_.stacked == 1 &&
+        ((!form_.patches && !form_.bordered && form_.repeats == 1) || operand == kY);
     return form_.copied.at(operand) && is_whole ? &copies_.at(operand) : nullptr;
   }
 
@@ -152,6 +180,9 @@ class WrappedPlan final : public SharingPlan {
     }
     const ConstTensorRef outer = OuterRef(task_, form_, operand, from);
     const TensorRef inner = WithinBorder(task_, form_, operand, to);
+    if (IsRepeated(form_, operand)) {
+      return cuda::RepeatChannels(device_, stream, outer, inner);
+    }
     if (partial_sums != nullptr) {
       return cuda::CopyAndSum(stream, outer, inner, partial_sums);
     }
@@ -171,8 +202,12 @@ class WrappedPlan final : public SharingPlan {
     if (result == kX && form_.patches) {
       return ScatterPatches(device_, stream, *form_.patches, from, to, task_.accumulate);
     }
-    const TensorRef outer = OuterRef(task_, form_, result, to);
+    TensorRef outer = OuterRef(task_, form_, result, to);
     ConstTensorRef inner = WithinBorder(task_, form_, result, from);
+    if (IsRepeated(form_, result)) {
+      outer.accumulate = task_.accumulate;
+      return cuda::SumRepeatedChannels(device_, stream, inner, outer);
+    }
     if (result == kX && form_.subsampled && !task_.accumulate) {
       const TensorRef whole(
           task_.problem.type, to, DimsOf(task_.problem, kX), task_.problem.x_strides);

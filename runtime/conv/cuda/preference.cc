@@ -80,6 +80,12 @@ bool IsFilterOfImages(const Task& task) {
   return IsFilter(task) && task.problem.group == 1 && FewestChannels(task.problem) <= kImage;
 }
 
+/// Kernels that multiply half and bf16 in float, one after the other.
+bool HasNoTensorCores(const KernelName& kernel) {
+  return kernel.IsEngine(kGraph, 1) ||
+         (kernel.source == kLegacy && kernel.variant.ends_with("math 0"));
+}
+
 /// In half and bf16: where few channels leave the tiles of cuDNN's first choice for a filter's
 /// gradient empty, at many taps.
 bool FiltersAreOursInHalf(const Task& task) {
@@ -127,8 +133,16 @@ bool IsNaive(const Task& task, const KernelName& kernel) {
 
 bool IsSlow(const Task& task, const KernelName& kernel) {
   constexpr double kProductsInHalf = 0x1.0p22;
-  return IsNaive(task, kernel) &&
-         (IsLongRunning(task) || (IsNarrow(task.problem) && ProductsOf(task) >= kProductsInHalf));
+  const bool is_narrow = IsNarrow(task.problem);
+  const bool is_scalar = is_narrow && task.problem.group == 1 && HasNoTensorCores(kernel);
+  return (IsLongRunning(task) && (is_scalar || IsNaive(task, kernel))) ||
+         (IsNaive(task, kernel) && is_narrow && ProductsOf(task) >= kProductsInHalf);
+}
+
+bool DirectPays(const Task& task) {
+  constexpr std::int64_t kImage = 4;
+  return task.problem.type == DataType::kDouble && task.primitive != Primitive::kForward &&
+         FewestChannels(task.problem) <= kImage && !IsDirectSlow(task);
 }
 
 bool IsDirectSlow(const Task& task) {

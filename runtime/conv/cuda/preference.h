@@ -25,8 +25,9 @@ bool IsLongRunning(const Task& task);
 /// early.
 bool IsNaive(const Task& task, const internal::KernelName& kernel);
 
-/// Whether that one multiplies so much that a choice without a search leaves it for the last: in
-/// half and bf16, where others have tensor cores, soon.
+/// Whether a kernel multiplies so much that a choice without a search leaves it for the last: the
+/// naive one, in half and bf16, where others have tensor cores, soon; and there engine 1 and the
+/// legacy API's without tensor cores.
 bool IsSlow(const Task& task, const internal::KernelName& kernel);
 
 /// Whether the direct kernel takes some milliseconds or more since a thread adds up all terms of an
@@ -39,6 +40,10 @@ bool IsDirectSlow(const Task& task);
 /// algorithm 1 and engine 1, which multiply each step's zeros (patches of 14x14: 12 s, others 7
 /// ms).
 bool IsEndless(const Task& task, const internal::KernelName& kernel);
+
+/// Whether the direct kernel is likely to be quicker than cuDNN's engines: for gradients in double
+/// of layers that take or make images, at up to three times their speed.
+bool DirectPays(const Task& task);
 
 /// Whether cuDNN has depthwise engines of its own that are quicker than ours, to which its
 /// heuristic leads: for filters of 3 by 3. For others it leads to what takes up to 15 times as long

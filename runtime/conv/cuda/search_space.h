@@ -117,12 +117,17 @@ class ConvSearchSpace final : public ConvTrialSpace {
   std::vector<internal::Candidate> ListFirst();
   /// own/depthwise-bands where it is likely to be quicker than all else, or where it is not.
   void AddBands(bool where_they_pay, std::vector<internal::Candidate>* candidates) const;
-  /// Where own/first-layers is likely to be quicker than all else, or where it is not.
+  /// Where own/few-channels is likely to be quicker than all else, or where it is not.
+  void AddFewChannels(
+      const OperandForm& form,
+      bool where_they_pay,
+      std::vector<internal::Candidate>* candidates) const;
+  /// The same of own/first-layers.
   void AddFirstLayers(
       const OperandForm& form,
       bool where_they_pay,
       std::vector<internal::Candidate>* candidates) const;
-  /// The same of own/planes.
+  /// And of own/planes.
   void AddPlanes(
       const OperandForm& form,
       bool where_they_pay,

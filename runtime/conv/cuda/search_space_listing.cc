@@ -83,6 +83,32 @@ Candidate InForm(const OperandForm& form, Candidate candidate) {
   return candidate;
 }
 
+/// Depthwise kernels for a detour's operands. Where the task as it is has such kernels, those by
+/// single results are not worth copies.
+std::vector<Candidate> DepthwiseOfDetour(const OperandForm& form) {
+  std::vector<Candidate> candidates;
+  if (!form.is_detour) {
+    return candidates;
+  }
+  const auto add = [&](const char* kernel, std::size_t workspace) {
+    candidates.push_back(InForm(form, OwnCandidate(kernel, workspace, /*in_tf32=*/false)));
+  };
+  const bool takes_any = form.repeats > 1 && !form.is_for_own;
+  if (const auto tiles = DepthwiseTilesOf(form.inner); tiles && takes_any) {
+    add(kDepthwiseTiles, tiles->workspace);
+  }
+  if (DepthwiseFitsByRows(form.inner) || (takes_any && DepthwiseFits(form.inner))) {
+    add(kDepthwise, DepthwiseWorkspace(form.inner));
+  }
+  if (const auto lines = DepthwiseLinesOf(form.inner)) {
+    add(kDepthwiseLines, lines->workspace);
+    if (LinesPay(form.inner)) {
+      std::ranges::rotate(candidates, std::prev(candidates.end()));
+    }
+  }
+  return candidates;
+}
+
 }  // namespace
 
 int ConvSearchSpace::batches() const {
@@ -142,15 +168,16 @@ bool ConvSearchSpace::IsPromising(int batch) const {
   }
   if (batch == batches() - 1) {
     const OperandForm* const as_it_is = AsItIs();
-    return HasGroupOfEachChannel(task_.problem) ||
-           (as_it_is != nullptr && (FirstLayersOf(*as_it_is) || PlanesOf(*as_it_is)));
+    return HasGroupOfEachChannel(task_.problem) || DirectPays(task_) ||
+           (as_it_is != nullptr &&
+            (FirstLayersOf(*as_it_is) || PlanesOf(*as_it_is) || FewChannelsOf(*as_it_is)));
   }
   const int place = (batch - 1) / static_cast<int>(forms_.size());
   return batch == 0 || place < 2;
 }
 
-/// The last batch has kernels of our own alone. The direct one among them is a fallback, so that a
-/// look tries it late.
+/// The last batch has kernels of our own alone. Where the direct one among them is not likely to be
+/// quick, it is a fallback, so that a look tries it late.
 bool ConvSearchSpace::IsQuickToTry(int batch) const {
   return batch == batches() - 1 && IsPromising(batch);
 }
@@ -213,10 +240,7 @@ std::vector<Candidate> ConvSearchSpace::ListFirst() {
   if (as_it_is == nullptr) {
     return candidates;
   }
-  const std::optional<FewChannels> few = FewChannelsOf(*as_it_is);
-  if (few && FewChannelsPay(task_, *few)) {
-    candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
-  }
+  AddFewChannels(*as_it_is, /*where_they_pay=*/true, &candidates);
   const std::optional<WideLayers> wide = WideLayersOf(*as_it_is);
   if (wide && WideLayersPay(task_, *wide)) {
     candidates.push_back(OwnCandidate(kWideLayers, wide->workspace(), /*in_tf32=*/true));
@@ -248,6 +272,16 @@ void ConvSearchSpace::AddBands(bool where_they_pay, std::vector<Candidate>* cand
   }
 }
 
+void ConvSearchSpace::AddFewChannels(
+    const OperandForm& form,
+    bool where_they_pay,
+    std::vector<Candidate>* candidates) const {
+  const std::optional<FewChannels> few = FewChannelsOf(form);
+  if (few && FewChannelsPay(task_, *few) == where_they_pay) {
+    candidates->push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
+  }
+}
+
 void ConvSearchSpace::AddFirstLayers(
     const OperandForm& form,
     bool where_they_pay,
@@ -272,26 +306,18 @@ void ConvSearchSpace::AddPlanes(
 std::vector<Candidate> ConvSearchSpace::ListDepthwise() const {
   std::vector<Candidate> candidates;
   if (DepthwiseFits(task_)) {
-    candidates.push_back(
-        {.id = kDepthwise, .engine = kDepthwise, .workspace = DepthwiseWorkspace(task_)});
+    candidates.push_back(OwnCandidate(kDepthwise, DepthwiseWorkspace(task_), /*in_tf32=*/false));
   }
+  const bool detours_first = DenseRowsPay(task_);
   for (const OperandForm& form : forms_) {
-    if (form.is_detour && DepthwiseFitsByRows(form.inner)) {
-      candidates.push_back(InForm(
-          form, OwnCandidate(kDepthwise, DepthwiseWorkspace(form.inner), /*in_tf32=*/false)));
-    } else if (const std::optional<DepthwiseLines> lines = DepthwiseLinesOf(form.inner);
-               form.is_detour && lines) {
-      candidates.push_back(
-          InForm(form, OwnCandidate(kDepthwiseLines, lines->workspace, /*in_tf32=*/false)));
-    }
-  }
-  if (DenseRowsPay(task_)) {
-    std::ranges::reverse(candidates);
+    std::vector<Candidate> of_form = DepthwiseOfDetour(form);
+    candidates.insert(
+        detours_first ? candidates.begin() : candidates.end(), std::move_iterator(of_form.begin()),
+        std::move_iterator(of_form.end()));
   }
   if (const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_)) {
     candidates.insert(
-        candidates.begin(),
-        {.id = kDepthwiseTiles, .engine = kDepthwiseTiles, .workspace = tiles->workspace});
+        candidates.begin(), OwnCandidate(kDepthwiseTiles, tiles->workspace, /*in_tf32=*/false));
   }
   if (const std::optional<DepthwiseLines> lines = DepthwiseLinesOf(task_)) {
     candidates.insert(
@@ -308,6 +334,7 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
   }
   AddBands(/*where_they_pay=*/false, &candidates);
   if (const OperandForm* form = AsItIs()) {
+    AddFewChannels(*form, /*where_they_pay=*/false, &candidates);
     AddFirstLayers(*form, /*where_they_pay=*/false, &candidates);
     AddPlanes(*form, /*where_they_pay=*/false, &candidates);
   }
@@ -318,7 +345,9 @@ std::vector<Candidate> ConvSearchSpace::ListLast(std::vector<Rejection>* rejecti
         {.id = kDirect,
          .engine = kDirect,
          .notes = {
-             .slow = IsDirectSlow(task_), .last_resort = MayTakeMilliseconds(), .fallback = true}});
+             .slow = IsDirectSlow(task_),
+             .last_resort = MayTakeMilliseconds() && !DirectPays(task_),
+             .fallback = !DirectPays(task_)}});
   }
   return candidates;
 }
@@ -368,8 +397,7 @@ std::vector<Candidate> ConvSearchSpace::ListOwn(const OperandForm& form) {
   if (const WindowWork* work = WindowOf(form)) {
     candidates.push_back(WindowCandidate(form.inner, *work));
   }
-  if (const std::optional<FewChannels> few = FewChannelsOf(form);
-      few && !(form.name.empty() && FewChannelsPay(task_, *few))) {
+  if (const auto few = FewChannelsOf(form); few && !form.name.empty()) {
     candidates.push_back(OwnCandidate(kFewChannels, few->workspace(), /*in_tf32=*/false));
   }
   const std::optional<WideLayers> wide = WideLayersOf(form);

@@ -111,6 +111,10 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
     const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(form.inner);
     return lines ? MakeDepthwiseLinesPlan(form.inner, *lines) : unfit;
   }
+  if (name == kDepthwiseTiles) {
+    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(form.inner);
+    return tiles ? MakeDepthwiseTilesPlan(form.inner, *tiles) : unfit;
+  }
   if (name == kFewChannels) {
     const std::optional<FewChannels> few = FewChannelsOf(form);
     return few ? MakeFewChannelsPlan(device().ordinal(), form.inner, *few) : unfit;
@@ -157,7 +161,7 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     inner = BuildGraph(**handle, form, name.variant);
   } else if (name.source == kLegacy) {
     inner = BuildLegacyPlan(**handle, form.inner, name.variant);
-  } else if (kernel == kDepthwise && DepthwiseFitsByRows(form.inner)) {
+  } else if (kernel == kDepthwise && DepthwiseFits(form.inner)) {
     inner = MakeDepthwisePlan(form.inner);
   } else if (const auto tile = internal::VariantOf(kTensorCores, kernel); tile) {
     inner = BuildTensorCoresPlan(device(), form.inner, policy().allow_tf32, *tile);

@@ -1,8 +1,8 @@
 #include "cuda/kernels/channel_copies.h"
 #include "cuda/kernels/element_vector.cuh"
 
-// Copies between dense tensors that differ in their number of channels. Elements are moved as words
-// of their size; zero is zero bits in every type.
+// Copies between tensors that differ in their number of channels. Elements are moved as words of
+// their size; zero is zero bits in every type.
 namespace gradsmith::cuda {
 namespace {
 
@@ -109,6 +109,61 @@ __device__ void ScatterChannels(const T* from, T* to, const ChannelCopy& copy) {
   }
 }
 
+template <typename T>
+__device__ __forceinline__ void Repeat(const T* from, T* to, const ChannelRepeats& repeats) {
+  ForEachBatch(repeats.grid.count, [&](const auto& indices, const auto& valid) {
+    T values[kElementBatch];
+    std::int64_t to_offsets[kElementBatch];
+#pragma unroll
+    for (int i = 0; i < kElementBatch; ++i) {
+      if (valid[i]) {
+        const Offsets offsets = OffsetsAt(repeats.grid, indices[i]);
+        to_offsets[i] = offsets.to;
+        values[i] = from[offsets.from];
+      }
+    }
+    for (std::int64_t j = 0; j < repeats.times; ++j) {
+#pragma unroll
+      for (int i = 0; i < kElementBatch; ++i) {
+        if (valid[i]) {
+          to[to_offsets[i] + j * repeats.step] = values[i];
+        }
+      }
+    }
+  });
+}
+
+template <typename T>
+__device__ __forceinline__ void
+SumRepeats(const T* from, T* to, const ChannelRepeats& repeats, bool accumulate) {
+  using A = Accumulator<T>;
+  ForEachBatch(repeats.grid.count, [&](const auto& indices, const auto& valid) {
+    A sums[kElementBatch];
+    Offsets offsets[kElementBatch];
+#pragma unroll
+    for (int i = 0; i < kElementBatch; ++i) {
+      if (valid[i]) {
+        offsets[i] = OffsetsAt(repeats.grid, indices[i]);
+        sums[i] = accumulate ? Convert<A>(to[offsets[i].to]) : A(0);
+      }
+    }
+    for (std::int64_t j = 0; j < repeats.times; ++j) {
+#pragma unroll
+      for (int i = 0; i < kElementBatch; ++i) {
+        if (valid[i]) {
+          sums[i] += Convert<A>(from[offsets[i].from + j * repeats.step]);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kElementBatch; ++i) {
+      if (valid[i]) {
+        to[offsets[i].to] = Convert<T>(sums[i]);
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace gradsmith::cuda
 
@@ -130,3 +185,24 @@ __device__ void ScatterChannels(const T* from, T* to, const ChannelCopy& copy) {
 
 GRADSMITH_CHANNEL_COPIES(2, std::uint16_t)
 GRADSMITH_CHANNEL_COPIES(4, std::uint32_t)
+
+#define GRADSMITH_REPEAT_CHANNELS(size, T)                                                \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kElementThreads)          \
+      gradsmith_repeat_channels_##size(                                                   \
+          const T* from, T* to, const gradsmith::cuda::ChannelRepeats repeats) {          \
+    gradsmith::cuda::Repeat(from, to, repeats);                                           \
+  }
+
+GRADSMITH_REPEAT_CHANNELS(2, std::uint16_t)
+GRADSMITH_REPEAT_CHANNELS(4, std::uint32_t)
+GRADSMITH_REPEAT_CHANNELS(8, std::uint64_t)
+
+#define GRADSMITH_SUM_REPEATS(suffix, T)                                                  \
+  extern "C" __global__ void __launch_bounds__(gradsmith::cuda::kElementThreads)          \
+      gradsmith_sum_repeats_##suffix(                                                     \
+          const T* from, T* to, const gradsmith::cuda::ChannelRepeats repeats,            \
+          bool accumulate) {                                                              \
+    gradsmith::cuda::SumRepeats(from, to, repeats, accumulate);                           \
+  }
+
+GRADSMITH_FOR_ELEMENT_TYPES(GRADSMITH_SUM_REPEATS)

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cuda/kernels/tensor_ops.h"
+
 /// What channel_copies.cc passes to its kernels, by value.
 namespace gradsmith::cuda {
 
@@ -19,6 +21,14 @@ struct ChannelCopy {
   std::int64_t positions = 0;
   int from_channels = 0;
   int to_channels = 0;
+};
+
+/// ChannelRepeats: each element of the tensor of fewer channels has `times` in the other, `step`
+/// elements apart; the grid has the offsets of the first.
+struct ChannelRepeats {
+  PairGrid grid;
+  std::int64_t times = 0;
+  std::int64_t step = 0;
 };
 
 }  // namespace gradsmith::cuda

@@ -17,8 +17,9 @@ namespace {
 using internal::DecisionCache;
 using internal::StoredDecision;
 
-constexpr std::array<std::string_view, 8> kDetours = {
-    "nhwc ", "nchw ", "padded2 ", "padded4 ", "padded8 ", "subsampled ", "bordered ", "patches "};
+constexpr std::array<std::string_view, 11> kDetours = {
+    "nhwc ",     "nchw ",    "padded2 ",  "padded4 ",       "padded8 ", "subsampled ",
+    "bordered ", "patches ", "repeated ", "repeated-nchw ", "stacked "};
 
 /// The detour that an algorithm takes; empty for none.
 std::string_view DetourOf(const ConvAlgorithm& algorithm) {
@@ -62,6 +63,11 @@ std::vector<ConvShape> Shapes() {
       {.name = "1-D", .x = {4, 12, 50}, .w = {20, 12, 5}, .pads = {2, 2}},
       {.name = "3-D", .x = {1, 5, 6, 7, 8}, .w = {8, 5, 3, 3, 3}, .pads = {1, 1, 1, 1, 1, 1}},
       ConvGrouped(),
+      {.name = "two filters for each channel",
+       .x = {2, 8, 9, 12},
+       .w = {16, 1, 9, 9},
+       .pads = {4, 4, 4, 4},
+       .group = 8},
   };
 }
 

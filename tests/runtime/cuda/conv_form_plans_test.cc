@@ -70,7 +70,7 @@ class CudaConvFormPlans : public cuda::GpuTest {
 TEST_F(CudaConvFormPlans, EachComputesTheTask) {
   Random random("conv forms");
   constexpr Layout kLayouts[] = {Layout::kContiguous, Layout::kChannelsLast, Layout::kStrided};
-  for (int round = 0; round < 120; ++round) {
+  for (int round = 0; round < 600; ++round) {
     const Problem problem = RandomConvProblem(random);
     const DataType type = kConvTypes[round % 4];
     for (const Primitive primitive : kConvPrimitives) {
@@ -90,7 +90,7 @@ TEST_F(CudaConvFormPlans, EachComputesTheTask) {
   }
   for (const char* form :
        {"", "packed", "nhwc", "nchw", "padded2", "padded4", "padded8", "subsampled", "bordered",
-        "patches"}) {
+        "patches", "repeated", "repeated-nchw", "stacked"}) {
     EXPECT_GT(runs_[form], 0) << form;
   }
 }

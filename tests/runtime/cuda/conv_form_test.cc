@@ -391,5 +391,102 @@ TEST(FormsOf, DepthwiseGoesAboutWhereItsRowsAreNotDenseAndTheirKernelsFit) {
   EXPECT_EQ(Detours(task), Forms());
 }
 
+/// x [2, 8, 6, 6], w [8 * filters, 1, 3, 3].
+Task WithFiltersOfEachChannel(
+    Primitive primitive,
+    std::int64_t filters,
+    bool channels_last,
+    bool accumulate = false) {
+  Task task = Dense(primitive, channels_last);
+  task.accumulate = accumulate;
+  task.problem.group = 8;
+  task.problem.y_channels = 8 * filters;
+  for (const Operand operand : {kX, kW, kY}) {
+    const Dims dims = DimsOf(task.problem, operand);
+    StridesOf(task.problem, operand) =
+        channels_last ? ChannelsLastStrides(dims) : ContiguousStrides(dims);
+  }
+  return task;
+}
+
+TEST(FormsOf, ChannelsOfSeveralFiltersAreRepeatedOrStacked) {
+  constexpr Copied kOnlyX = {true, false, false};
+  constexpr Copied kImages = {true, false, true};
+  for (const Primitive primitive : {Primitive::kForward, Primitive::kBackwardFilter}) {
+    EXPECT_EQ(
+        Detours(WithFiltersOfEachChannel(primitive, 3, /*channels_last=*/false)),
+        (Forms{{"repeated", kOnlyX}}));
+    EXPECT_EQ(
+        Detours(WithFiltersOfEachChannel(primitive, 3, /*channels_last=*/true)),
+        (Forms{{"repeated", kOnlyX}, {"repeated-nchw", kImages}}));
+  }
+  Task first = WithFiltersOfEachChannel(Primitive::kBackwardData, 3, /*channels_last=*/false);
+  Task last = WithFiltersOfEachChannel(Primitive::kBackwardData, 3, /*channels_last=*/true);
+  EXPECT_EQ(Detours(first), (Forms{{"stacked", {false, true, false}}, {"repeated", kOnlyX}}));
+  EXPECT_EQ(
+      Detours(last),
+      (Forms{{"stacked", kAllCopied}, {"repeated", kOnlyX}, {"repeated-nchw", kImages}}));
+  // What is rounded before it is added up is rounded twice.
+  first.problem.type = last.problem.type = DataType::kMLFloat16;
+  EXPECT_EQ(Detours(first), (Forms{{"stacked", {false, true, false}}}));
+  EXPECT_EQ(Detours(last), (Forms{{"stacked", kAllCopied}}));
+}
+
+TEST(FormsOf, AStackedFormHasAPlaneForEachFilter) {
+  const OperandForm form =
+      FormsOf(WithFiltersOfEachChannel(Primitive::kBackwardData, 3, /*channels_last=*/false))[1];
+  ASSERT_EQ(form.name, "stacked");
+  const Problem& problem = form.inner.problem;
+  EXPECT_EQ(form.stacked, 3);
+  EXPECT_TRUE(form.is_for_own);
+  EXPECT_EQ(problem.group, 8);
+  EXPECT_EQ(DimsOf(problem, kX), (Dims{2, 8, 1, 6, 6}));
+  EXPECT_EQ(DimsOf(problem, kW), (Dims{8, 1, 3, 3, 3}));
+  EXPECT_EQ(DimsOf(problem, kY), (Dims{2, 8, 3, 4, 4}));
+  EXPECT_EQ(problem.axes[0].pad_begin, 2);
+  EXPECT_EQ(problem.axes[0].pad_end, 2);
+  for (const Operand operand : {kX, kW, kY}) {
+    EXPECT_EQ(StridesOf(problem, operand), ContiguousStrides(DimsOf(problem, operand)));
+  }
+}
+
+TEST(FormsOf, ARepeatedFormHasOneFilterForEachChannel) {
+  for (const bool channels_last : {false, true}) {
+    const Task task =
+        WithFiltersOfEachChannel(Primitive::kBackwardFilter, 3, channels_last, /*accumulate=*/true);
+    for (const OperandForm& form : FormsOf(task)) {
+      if (!form.is_detour) {
+        EXPECT_EQ(form.repeats, 1) << form.name;
+        continue;
+      }
+      const Problem& problem = form.inner.problem;
+      EXPECT_EQ(form.repeats, 3) << form.name;
+      EXPECT_EQ(problem.x_channels, 24) << form.name;
+      EXPECT_EQ(problem.group, 24) << form.name;
+      EXPECT_EQ(problem.y_channels, 24) << form.name;
+      EXPECT_EQ(problem.w_strides, ContiguousStrides(DimsOf(problem, kW))) << form.name;
+      EXPECT_TRUE(form.inner.accumulate) << form.name;
+      EXPECT_EQ(form.is_for_own, form.name == "repeated-nchw");
+    }
+  }
+}
+
+/// Where x is the result its copies are added up, to what is there, once they are computed.
+TEST(FormsOf, ARepeatedResultIsNotAddedToByItsKernel) {
+  const Task task =
+      WithFiltersOfEachChannel(Primitive::kBackwardData, 2, false, /*accumulate=*/true);
+  const std::vector<OperandForm> forms = FormsOf(task);
+  ASSERT_EQ(forms.back().name, "repeated");
+  EXPECT_FALSE(forms.back().inner.accumulate);
+  EXPECT_TRUE(forms.front().inner.accumulate);
+}
+
+TEST(FormsOf, ChannelsAreNotRepeatedBeyondWhatEnginesCount) {
+  Task task = WithFiltersOfEachChannel(Primitive::kForward, 8, false);
+  task.problem.batch = 1 << 20;
+  ASSERT_TRUE(NumElements(DimsOf(task.problem, kX)) < std::int64_t{1} << 31);
+  EXPECT_EQ(Detours(task), Forms());
+}
+
 }  // namespace
 }  // namespace gradsmith::conv

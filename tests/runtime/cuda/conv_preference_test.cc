@@ -193,6 +193,27 @@ TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
   Layer smaller = small;
   smaller.batch = 4;
   EXPECT_FALSE(is_slow(smaller, DataType::kMLFloat16));
+  for (const char* scalar : {"graph/engine 1/2=6,3=0", "legacy/algorithm 1/math 0"}) {
+    EXPECT_TRUE(is_slow(kThree56, DataType::kMLFloat16, scalar)) << scalar;
+    EXPECT_FALSE(is_slow(kThree56, DataType::kFloat, scalar)) << scalar;
+    EXPECT_FALSE(is_slow(small, DataType::kMLFloat16, scalar)) << scalar;
+    EXPECT_FALSE(is_slow(kDepthwise, DataType::kMLFloat16, scalar)) << scalar;
+  }
+  EXPECT_FALSE(is_slow(kThree56, DataType::kMLFloat16, "legacy/algorithm 1/math 1"));
+  EXPECT_FALSE(is_slow(kThree56, DataType::kMLFloat16, "graph/engine 10"));
+}
+
+TEST(Preference, TheDirectKernelPaysForGradientsOfImagesInDouble) {
+  const Layer stem = {"4x4 by 2", 4, 3, 16, 1, {512, 512}, 4, 2};
+  const Layer head = {"to 3", 4, 64, 3, 1, {64, 64}, 3, 1};
+  for (const Primitive gradient : {Primitive::kBackwardData, Primitive::kBackwardFilter}) {
+    for (const Layer& layer : {stem, head}) {
+      EXPECT_TRUE(DirectPays(TaskOf(layer, gradient, DataType::kDouble, Layout::kLast)));
+      EXPECT_FALSE(DirectPays(TaskOf(layer, gradient, DataType::kFloat, Layout::kLast)));
+    }
+    EXPECT_FALSE(DirectPays(TaskOf(kThree56, gradient, DataType::kDouble, Layout::kLast)));
+  }
+  EXPECT_FALSE(DirectPays(TaskOf(stem, Primitive::kForward, DataType::kDouble, Layout::kLast)));
 }
 
 /// A thread of it adds up all terms of an element, which for a filter's gradient are those of the
