@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
@@ -33,6 +34,66 @@ bool IsWorthTrying(const Selected& selected, const Candidate& candidate, bool ma
   const CandidateNotes& notes = candidate.notes;
   return !notes.transforms && !notes.slow && !notes.last_resort &&
          (may_compile || !notes.runtime_compiled) && !WasTried(selected, candidate);
+}
+
+/// Candidates so that the first of each tile of an engine come before the second, and so on: what
+/// heuristics list one after the other differs little.
+std::vector<Candidate> Varied(const std::vector<Candidate>& listed) {
+  std::map<std::pair<std::string, std::int64_t>, int> seen;
+  std::vector<std::pair<int, const Candidate*>> ranked;
+  for (const Candidate& candidate : listed) {
+    ranked.emplace_back(seen[{candidate.engine, candidate.tile}]++, &candidate);
+  }
+  std::ranges::stable_sort(ranked, {}, &std::pair<int, const Candidate*>::first);
+  std::vector<Candidate> varied;
+  for (const auto& [rank, candidate] : ranked) {
+    varied.push_back(*candidate);
+  }
+  return varied;
+}
+
+/// How many promising candidates there are to try beside the first.
+int CountPromising(const SearchSpace& space, Batches* batches, const Selected& selected) {
+  std::ptrdiff_t count = 0;
+  std::vector<Rejection> told;
+  for (int batch = 0; batch < batches->count(); ++batch) {
+    if (space.IsPromising(batch) && !space.IsSlowToList(batch)) {
+      count +=
+          std::ranges::count_if(batches->At(batch, &told), [&selected](const Candidate& candidate) {
+            return IsWorthTrying(selected, candidate, /*may_compile=*/false);
+          });
+    }
+  }
+  return static_cast<int>(count);
+}
+
+/// Whether any other would have to be compiled.
+bool AnyIsCompiled(const SearchSpace& space, Batches* batches, const Selected& selected) {
+  std::vector<Rejection> told;
+  for (int batch = 0; batch < batches->count(); ++batch) {
+    if (!space.IsSlowToList(batch) &&
+        std::ranges::any_of(batches->At(batch, &told), [&selected](const Candidate& candidate) {
+          return candidate.notes.runtime_compiled &&
+                 IsWorthTrying(selected, candidate, /*may_compile=*/true);
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Whether others that are compiled first may make up for that: where a run takes long, or where
+/// there is little else, as for dW of 7x7 taps in half, of which cuDNN's compiled engine takes half
+/// the time of the others.
+bool IsWorthCompiling(const SearchSpace& space, Batches* batches, const Selected& selected) {
+  constexpr double kLong = 50;     // milliseconds
+  constexpr double kNotShort = 2;  // milliseconds
+  constexpr int kLittleElse = 2;
+  const double milliseconds = selected.decision.milliseconds;
+  return space.MayTakeMilliseconds() &&
+         (milliseconds >= kLong ||
+          (milliseconds >= kNotShort && CountPromising(space, batches, selected) <= kLittleElse &&
+           AnyIsCompiled(space, batches, selected)));
 }
 
 /// Candidates in the order in which a look tries them: the best of each promising batch as it is
@@ -98,12 +159,10 @@ class Looks {
       return;
     }
     std::vector<Rejection> rejections;
-    std::vector<Candidate> worth;
-    for (const Candidate& candidate : batches_->At(batch, &rejections)) {
-      if (IsWorthTrying(selected_, candidate, /*may_compile=*/false)) {
-        worth.push_back(candidate);
-      }
-    }
+    std::vector<Candidate> worth = Varied(batches_->At(batch, &rejections));
+    std::erase_if(worth, [this](const Candidate& candidate) {
+      return !IsWorthTrying(selected_, candidate, /*may_compile=*/false);
+    });
     Keep(std::move(worth));
   }
 
@@ -236,16 +295,16 @@ class BriefLook {
 void RaceOthers(
     SearchSpace& space,
     const SearchPolicy& policy,
+    bool may_compile,
     Batches* batches,
     Selected* selected) {
-  constexpr double kWorthCompiling = 50;  // milliseconds
   constexpr double kRuns = 20;
   constexpr double kMostSeconds = 1;
   const double milliseconds = selected->decision.milliseconds;
   std::vector<Candidate> candidates =
       AllAllowed(space, /*slow_to_list=*/false, batches, &selected->rejections);
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    return !IsWorthTrying(*selected, candidate, /*may_compile=*/milliseconds >= kWorthCompiling);
+    return !IsWorthTrying(*selected, candidate, may_compile);
   });
   SearchPolicy quick = policy;
   quick.budget_seconds =
@@ -266,13 +325,14 @@ void LookAtOthers(
     Selected* selected) {
   Looks looks(space, batches, *selected);
   std::optional<Candidate> other = looks.Next();
-  if (!other) {
+  const bool may_take_milliseconds = space.MayTakeMilliseconds();
+  if (!other && !(may_take_milliseconds && AnyIsCompiled(space, batches, *selected))) {
     return;
   }
   constexpr double kSlow = 5;  // milliseconds
   constexpr double kNoOther = std::numeric_limits<double>::infinity();
   Result<double> milliseconds = space.Time(*selected->plan);
-  const bool is_slow = space.MayTakeMilliseconds() && milliseconds.ok() && *milliseconds >= kSlow;
+  const bool is_slow = may_take_milliseconds && milliseconds.ok() && *milliseconds >= kSlow;
   if (milliseconds.ok() && !is_slow) {
     milliseconds = TimeOfFewRuns(space, looks.OfFirst(), *selected->plan, kNoOther);
   }
@@ -280,9 +340,10 @@ void LookAtOthers(
     return;
   }
   selected->decision.milliseconds = *milliseconds;
-  if (is_slow) {
-    RaceOthers(space, policy, batches, selected);
-  } else {
+  const bool may_compile = IsWorthCompiling(space, batches, *selected);
+  if (is_slow || may_compile) {
+    RaceOthers(space, policy, may_compile, batches, selected);
+  } else if (other) {
     BriefLook(space, policy, tried, selected).Run(std::move(other), &looks);
   }
 }

@@ -2,6 +2,7 @@
 #define GRADSMITH_CORE_CANDIDATE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +48,9 @@ struct Candidate {
   std::string id;
   /// The part of the id that knobs vary: candidates of one engine are tried in turn with others.
   std::string engine;
+  /// The knob that changes most, the size of tiles as a rule: candidates of one engine that differ
+  /// in it are tried before those that do not.
+  std::int64_t tile = 0;
   CandidateNotes notes = {};
   std::size_t workspace = 0;
 };

@@ -97,6 +97,9 @@ Result<Candidate> ReadCandidate(const Descriptor& config, DataType type) {
   Candidate candidate;
   candidate.id = choice->Text();
   candidate.engine = std::to_string(choice->engine);
+  for (const auto& [type, value] : choice->knobs) {
+    candidate.tile = type == CUDNN_KNOB_TYPE_TILE_SIZE ? value : candidate.tile;
+  }
   candidate.notes = ToNotes(
       engine->Integers(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE),
       engine->Integers(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE), type);

@@ -139,7 +139,7 @@ class FakeSpace final : public SearchSpace {
 
 /// An engine without faults, whose id is "<engine>/<knobs>" or "<engine>".
 inline Engine Good(const std::string& id, double milliseconds = 1) {
-  return {.candidate = {id, id.substr(0, id.find('/')), {}, 0}, .times = {milliseconds}};
+  return {.candidate = {.id = id, .engine = id.substr(0, id.find('/'))}, .times = {milliseconds}};
 }
 
 inline Engine WithNotes(const std::string& id, const CandidateNotes& notes) {

@@ -15,7 +15,8 @@ namespace {
 
 TEST(Selection, AQuickChoiceThatIsSlowIsTimedBesideOthers) {
   const std::vector<std::vector<Engine>> engines = {
-      {Good("slow", 30), Good("good", 6), WithNotes("compiled", {.runtime_compiled = true}),
+      {Good("slow", 30), Good("good", 6), Good("a", 40), Good("b", 40),
+       WithNotes("compiled", {.runtime_compiled = true}),
        WithNotes("inexact", {.transforms = true})}};
   const auto choose = [&](const SearchPolicy& policy) {
     FakeSpace space(engines);
@@ -68,6 +69,37 @@ TEST(Selection, AQuickChoiceLeavesARaceOnlyToWhatIsSlow) {
   EXPECT_EQ(runs_of_first(9, false), 3);
   EXPECT_EQ(runs_of_first(1, true), 3);
   EXPECT_EQ(runs_of_first(0.5, true), 4);
+}
+
+/// What comes next in a list differs little from what is before it.
+TEST(Selection, AQuickChoiceIsTimedBesideOtherTilesFirst) {
+  std::vector<Engine> engines = {
+      Good("e/1"), Good("e/2"), Good("e/3"), Good("e/4"), Good("other/1")};
+  engines[2].candidate.tile = engines[3].candidate.tile = 7;
+  FakeSpace space({engines});
+  EXPECT_EQ(Choice(space, Looking()), "e/1");
+  EXPECT_EQ(space.built, (std::vector<std::string>{"e/1", "e/3", "other/1", "e/2", "e/4"}));
+}
+
+/// As for dW of 7x7 taps in half, of which cuDNN has one good engine, that it compiles.
+TEST(Selection, AQuickChoiceCompilesWhereThereIsLittleElse) {
+  const auto choose = [](double milliseconds, int others, bool may_take_milliseconds = true) {
+    std::vector<Engine> engines = {Good("first", milliseconds)};
+    for (int i = 0; i < others; ++i) {
+      engines.push_back(Good("other" + std::to_string(i), 2 * milliseconds));
+    }
+    engines.push_back(WithNotes("compiled", {.runtime_compiled = true}));
+    FakeSpace space({engines, {WithNotes("slow", {.slow = true})}});
+    space.may_take_milliseconds = may_take_milliseconds;
+    return Choice(space, Looking());
+  };
+  EXPECT_EQ(choose(3, 0), "compiled");
+  EXPECT_EQ(choose(3, 2), "compiled");
+  EXPECT_EQ(choose(3, 3), "first");
+  EXPECT_EQ(choose(1, 0), "first");
+  EXPECT_EQ(choose(8, 3), "first");
+  EXPECT_EQ(choose(60, 3), "compiled");
+  EXPECT_EQ(choose(3, 0, /*may_take_milliseconds=*/false), "first");
 }
 
 /// Four of one engine that are wrong, in other forms and with other knobs.
