@@ -288,8 +288,9 @@ bool OursComeFirst(const Task& task, bool in_tf32, bool has_window) {
   // steps twice as long.
   const bool is_product =
       HasOneTap(problem) && problem.group == 1 && (!HasSteps(problem) || SubsamplingPays(task));
-  if (problem.type == DataType::kDouble && is_product) {
-    return false;
+  if (problem.type == DataType::kDouble) {
+    constexpr double kEnoughProducts = 0x1.0p24;
+    return !is_product && (ProductsOf(task) >= kEnoughProducts || IsFilterOfImages(task));
   }
   return IsLongRunning(task) || IsFilterOfImages(task);
 }

@@ -68,24 +68,25 @@ int MultipleOfTerms(const Task& task) {
   return SizeOf(task.problem.type) == 2 ? tensor_cores::TermsOfProduct(2) : DepthOf(task);
 }
 
-/// Whether tiles are so empty that other engines are quicker as a rule.
+/// Whether tiles are so empty that other engines are quicker as a rule. In double cuDNN's do
+/// without tensor cores.
 bool IsWasteful(const Task& task, Tile tile) {
-  constexpr double kTooMuch = 2;
   const Problem& problem = task.problem;
+  const double too_much = problem.type == DataType::kDouble ? 8 : 2;
   const std::int64_t x_channels = problem.x_channels / problem.group;
   const std::int64_t y_channels = problem.y_channels / problem.group;
   switch (task.primitive) {
     case Primitive::kForward:
       return WasteOf(x_channels, MultipleOfTerms(task)) * WasteOf(y_channels, tile.columns) >
-             kTooMuch;
+             too_much;
     case Primitive::kBackwardData:
       return WasteOf(y_channels, MultipleOfTerms(task)) * WasteOf(x_channels, tile.columns) >
-             kTooMuch;
+             too_much;
     case Primitive::kBackwardFilter:
       break;
   }
   const std::int64_t columns = x_channels * ProductOf(AxesOf(problem), &Axis::w);
-  return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > kTooMuch;
+  return WasteOf(y_channels, tile.rows) * WasteOf(columns, tile.columns) > too_much;
 }
 
 constexpr std::size_t kBestTiles = 2;
