@@ -203,6 +203,22 @@ TEST(Preference, PlainKernelsAreSlowSoonInHalf) {
   EXPECT_FALSE(is_slow(kThree56, DataType::kMLFloat16, "graph/engine 10"));
 }
 
+/// cuDNN's engines for double do without tensor cores, but for matrix products.
+TEST(Preference, OursComeFirstInDoubleBeforeTheyTakeLong) {
+  const auto first = [](const Layer& layer) {
+    return OursComeFirst(
+        TaskOf(layer, Primitive::kBackwardData, DataType::kDouble, Layout::kLast),
+        /*in_tf32=*/false, /*has_window=*/false);
+  };
+  const Layer sequence = {"11 taps", 16, 160, 24, 1, {1024}, 11, 1};
+  EXPECT_FALSE(
+      IsLongRunning(TaskOf(sequence, Primitive::kBackwardData, DataType::kDouble, Layout::kLast)));
+  EXPECT_TRUE(first(sequence));
+  EXPECT_TRUE(first(kThree56));
+  EXPECT_FALSE(first(kPlain56)) << "a matrix product";
+  EXPECT_FALSE(first({"3x3 of little", 1, 16, 16, 1, {14, 14}, 3, 1}));
+}
+
 TEST(Preference, TheDirectKernelPaysForGradientsOfImagesInDouble) {
   const Layer stem = {"4x4 by 2", 4, 3, 16, 1, {512, 512}, 4, 2};
   const Layer head = {"to 3", 4, 64, 3, 1, {64, 64}, 3, 1};
