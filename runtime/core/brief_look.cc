@@ -41,11 +41,13 @@ bool IsWorthTrying(const Selected& selected, const Candidate& candidate, bool ma
 std::vector<Candidate> Varied(const std::vector<Candidate>& listed) {
   std::map<std::pair<std::string, std::int64_t>, int> seen;
   std::vector<std::pair<int, const Candidate*>> ranked;
+  ranked.reserve(listed.size());
   for (const Candidate& candidate : listed) {
     ranked.emplace_back(seen[{candidate.engine, candidate.tile}]++, &candidate);
   }
   std::ranges::stable_sort(ranked, {}, &std::pair<int, const Candidate*>::first);
   std::vector<Candidate> varied;
+  varied.reserve(listed.size());
   for (const auto& [rank, candidate] : ranked) {
     varied.push_back(*candidate);
   }

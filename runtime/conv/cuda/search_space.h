@@ -160,6 +160,10 @@ class ConvSearchSpace final : public ConvTrialSpace {
       int batch,
       std::vector<internal::Rejection>* rejections);
   Result<std::unique_ptr<internal::Plan>> BuildInParts(const internal::KernelName& name);
+  /// Our own depthwise kernels; nothing where the name is another's.
+  [[nodiscard]] std::optional<Result<std::unique_ptr<internal::Plan>>> BuildDepthwise(
+      const Task& task,
+      const std::string& kernel) const;
   /// Our own kernels that take the operands as they are, whether that is one of the forms or not;
   /// nothing where the name is another's.
   [[nodiscard]] std::optional<Result<std::unique_ptr<internal::Plan>>> BuildInAnyForm(

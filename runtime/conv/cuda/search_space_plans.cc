@@ -53,25 +53,29 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::Build(const KernelName& name) {
 
 std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildInAnyForm(
     const KernelName& name) const {
-  using Built = Result<std::unique_ptr<Plan>>;
   const std::string kernel = name.Kernel();
-  if (kernel == kDirect) {
-    return MakeDirectPlan(device(), task_);
-  }
+  return kernel == kDirect ? MakeDirectPlan(device(), task_) : BuildDepthwise(task_, kernel);
+}
+
+std::optional<Result<std::unique_ptr<Plan>>> ConvSearchSpace::BuildDepthwise(
+    const Task& task,
+    const std::string& kernel) const {
+  using Built = Result<std::unique_ptr<Plan>>;
+  const Status unfit = InvalidArgument("'" + kernel + "' does not fit the problem");
   if (kernel == kDepthwiseTiles) {
-    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task_);
-    return tiles ? MakeDepthwiseTilesPlan(task_, *tiles) : Built(Unfit(name));
+    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(task);
+    return tiles ? MakeDepthwiseTilesPlan(task, *tiles) : Built(unfit);
   }
   if (kernel == kDepthwiseBands) {
-    const std::optional<DepthwiseBands> bands = BandsOf(task_);
-    return bands ? MakeDepthwiseBandsPlan(device().ordinal(), task_, *bands) : Built(Unfit(name));
+    const std::optional<DepthwiseBands> bands = BandsOf(task);
+    return bands ? MakeDepthwiseBandsPlan(device().ordinal(), task, *bands) : Built(unfit);
   }
   if (kernel == kDepthwiseLines) {
-    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task_);
-    return lines ? MakeDepthwiseLinesPlan(task_, *lines) : Built(Unfit(name));
+    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(task);
+    return lines ? MakeDepthwiseLinesPlan(task, *lines) : Built(unfit);
   }
-  if (kernel == kDepthwise && DepthwiseFits(task_)) {
-    return MakeDepthwisePlan(task_);
+  if (kernel == kDepthwise) {
+    return DepthwiseFits(task) ? MakeDepthwisePlan(task) : Built(unfit);
   }
   return std::nullopt;
 }
@@ -107,14 +111,6 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
                            : InvalidArgument("windows do not fit the problem");
   }
   const Status unfit = InvalidArgument("'" + name + "' does not fit the problem");
-  if (name == kDepthwiseLines) {
-    const std::optional<DepthwiseLines> lines = PlanDepthwiseLines(form.inner);
-    return lines ? MakeDepthwiseLinesPlan(form.inner, *lines) : unfit;
-  }
-  if (name == kDepthwiseTiles) {
-    const std::optional<DepthwiseTiles> tiles = DepthwiseTilesOf(form.inner);
-    return tiles ? MakeDepthwiseTilesPlan(form.inner, *tiles) : unfit;
-  }
   if (name == kFewChannels) {
     const std::optional<FewChannels> few = FewChannelsOf(form);
     return few ? MakeFewChannelsPlan(device().ordinal(), form.inner, *few) : unfit;
@@ -135,10 +131,6 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildOwn(
   if (name == kPlanes) {
     const std::optional<Planes> planes = PlanesOf(form);
     return planes ? MakePlanesPlan(device().ordinal(), form.inner, *planes) : unfit;
-  }
-  if (name == kDepthwiseBands) {
-    const std::optional<DepthwiseBands> bands = BandsOf(form.inner);
-    return bands ? MakeDepthwiseBandsPlan(device().ordinal(), form.inner, *bands) : unfit;
   }
   return InvalidArgument("'" + name + "' is no candidate");
 }
@@ -161,8 +153,8 @@ Result<std::unique_ptr<Plan>> ConvSearchSpace::BuildInner(
     inner = BuildGraph(**handle, form, name.variant);
   } else if (name.source == kLegacy) {
     inner = BuildLegacyPlan(**handle, form.inner, name.variant);
-  } else if (kernel == kDepthwise && DepthwiseFits(form.inner)) {
-    inner = MakeDepthwisePlan(form.inner);
+  } else if (auto depthwise = BuildDepthwise(form.inner, kernel); depthwise) {
+    inner = std::move(*depthwise);
   } else if (const auto tile = internal::VariantOf(kTensorCores, kernel); tile) {
     inner = BuildTensorCoresPlan(device(), form.inner, policy().allow_tf32, *tile);
   } else {
