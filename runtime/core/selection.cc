@@ -52,10 +52,10 @@ int Postponement(const Candidate& candidate) {
   return candidate.notes.transforms ? 1 : 0;
 }
 
-/// The source and engine of a candidate, whatever its form and knobs.
+/// A candidate's engine, in whatever form operands meet it.
 std::string EngineOf(const Candidate& candidate) {
-  const std::optional<KernelName> name = KernelName::Read(candidate.id);
-  return name ? name->Engine() : candidate.engine;
+  const std::string form = InForm(FormOf(candidate.id), "");
+  return candidate.engine.substr(candidate.engine.starts_with(form) ? form.size() : 0);
 }
 
 /// The first candidate that could be built and whose output is right. An engine whose output was

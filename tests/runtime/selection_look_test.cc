@@ -105,7 +105,7 @@ TEST(Selection, AQuickChoiceCompilesWhereThereIsLittleElse) {
 /// Four of one engine that are wrong, in other forms and with other knobs.
 std::vector<Engine> WrongOnes() {
   std::vector<Engine> engines;
-  for (const char* name : {"own/bad/1", "nhwc own/bad/1", "own/bad/2", "nhwc own/bad/2"}) {
+  for (const char* name : {"bad/1", "nhwc bad/1", "bad/2", "nhwc bad/2"}) {
     engines.push_back(Good(name, 0.1));
     engines.back().check_error = "is off";
   }
@@ -116,10 +116,10 @@ std::vector<Engine> WrongOnes() {
 TEST(Selection, AQuickChoiceLeavesAnEngineThatWasWrongThreeTimes) {
   const std::vector<Engine> wrong = WrongOnes();
   for (const SearchPolicy& policy : {In(SearchMode::kHeuristic), Looking()}) {
-    FakeSpace space({wrong, {Good("own/good", 1), Good("own/better", 0.5)}});
+    FakeSpace space({wrong, {Good("good", 1), Good("better", 0.5)}});
     const Result<Selected> selected = Select(space, policy);
     ASSERT_TRUE(selected.ok()) << selected.status().message();
-    EXPECT_EQ(selected->decision.id, policy.first_choice_seconds > 0 ? "own/better" : "own/good");
+    EXPECT_EQ(selected->decision.id, policy.first_choice_seconds > 0 ? "better" : "good");
     EXPECT_EQ(std::ranges::count(space.built, wrong[2].candidate.id), 1);
     EXPECT_EQ(std::ranges::count(space.built, wrong[3].candidate.id), 0);
     EXPECT_EQ(
@@ -130,12 +130,23 @@ TEST(Selection, AQuickChoiceLeavesAnEngineThatWasWrongThreeTimes) {
 
 TEST(Selection, AnEngineThatWasWrongIsTakenWhereNoOtherIsLeft) {
   std::vector<Engine> engines = WrongOnes();
-  engines.push_back(Good("own/bad/3", 1));
-  Engine wrong = Good("own/other", 1);
+  engines.push_back(Good("bad/3", 1));
+  Engine wrong = Good("other", 1);
   wrong.check_error = "is off";
   // What is slow comes later still.
-  FakeSpace space({engines, {wrong, WithNotes("own/slow", {.slow = true})}});
-  EXPECT_EQ(Choice(space, Looking()), "own/bad/3");
+  FakeSpace space({engines, {wrong, WithNotes("slow", {.slow = true})}});
+  EXPECT_EQ(Choice(space, Looking()), "bad/3");
+}
+
+/// As oneDNN's, of which each is an engine of its own.
+TEST(Selection, EnginesOfOneSourceAreRefusedEachForItself) {
+  std::vector<Engine> engines = WrongOnes();
+  engines.push_back(Good("bad/3", 1));
+  for (Engine& engine : engines) {
+    engine.candidate.engine = engine.candidate.id;
+  }
+  FakeSpace space({engines, {Good("good", 1)}});
+  EXPECT_EQ(Choice(space, In(SearchMode::kHeuristic)), "bad/3");
 }
 
 /// Neither by a look nor by a race is what was refused before the first choice tried again; nor

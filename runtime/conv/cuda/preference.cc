@@ -141,8 +141,10 @@ bool IsSlow(const Task& task, const KernelName& kernel) {
 
 bool DirectPays(const Task& task) {
   constexpr std::int64_t kImage = 4;
-  return task.problem.type == DataType::kDouble && task.primitive != Primitive::kForward &&
-         FewestChannels(task.problem) <= kImage && !IsDirectSlow(task);
+  const Problem& problem = task.problem;
+  return problem.type == DataType::kDouble && task.primitive != Primitive::kForward &&
+         !HasGroupOfEachChannel(problem) && FewestChannels(problem) <= kImage &&
+         !IsDirectSlow(task);
 }
 
 bool IsDirectSlow(const Task& task) {

@@ -227,7 +227,9 @@ TEST(Preference, TheDirectKernelPaysForGradientsOfImagesInDouble) {
       EXPECT_TRUE(DirectPays(TaskOf(layer, gradient, DataType::kDouble, Layout::kLast)));
       EXPECT_FALSE(DirectPays(TaskOf(layer, gradient, DataType::kFloat, Layout::kLast)));
     }
-    EXPECT_FALSE(DirectPays(TaskOf(kThree56, gradient, DataType::kDouble, Layout::kLast)));
+    for (const Layer& layer : {kThree56, kDepthwise}) {
+      EXPECT_FALSE(DirectPays(TaskOf(layer, gradient, DataType::kDouble, Layout::kLast)));
+    }
   }
   EXPECT_FALSE(DirectPays(TaskOf(stem, Primitive::kForward, DataType::kDouble, Layout::kLast)));
 }
